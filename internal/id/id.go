@@ -33,6 +33,12 @@ func ParseChannel(s string) (Channel, error) {
 	return Channel(n), err
 }
 
+// ParseMessage reads the decimal form, as ParseUser does.
+func ParseMessage(s string) (Message, error) {
+	n, err := parse(s)
+	return Message(n), err
+}
+
 func (u User) String() string    { return strconv.FormatInt(int64(u), 10) }
 func (c Channel) String() string { return strconv.FormatInt(int64(c), 10) }
 func (m Message) String() string { return strconv.FormatInt(int64(m), 10) }
@@ -44,3 +50,10 @@ func parse(s string) (int64, error) {
 	}
 	return n, nil
 }
+
+// Seq is a message's position in its channel, from 1 without a gap; 0 stands before the first. Cursors are positions
+// too. It stays within MaxSeq, so that a JavaScript number holds it exactly.
+type Seq int64
+
+// MaxSeq is the largest whole number that every JSON client can hold, 2^53-1.
+const MaxSeq Seq = 1<<53 - 1

@@ -1,0 +1,87 @@
+package graph
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/99designs/gqlgen/graphql"
+	"github.com/vektah/gqlparser/v2/ast"
+
+	"tidemark/internal/fault"
+	"tidemark/internal/id"
+	"tidemark/internal/person"
+	"tidemark/internal/readstate"
+)
+
+// viewer returns on whose behalf a field is resolved. Operations without a viewer end before any field is.
+func viewer(ctx context.Context) person.Viewer {
+	v, _ := person.FromContext(ctx)
+	return v
+}
+
+// channelArg reads the argument of that name. gqlgen hands arguments of type ID over as strings, whatever they name.
+func channelArg(name, text string) (id.Channel, error) {
+	c, err := id.ParseChannel(text)
+	return c, wrongID(name, err)
+}
+
+// userArg reads the argument of that name.
+func userArg(name, text string) (id.User, error) {
+	u, err := id.ParseUser(text)
+	return u, wrongID(name, err)
+}
+
+// userArgs reads a list.
+func userArgs(name string, texts []string) ([]id.User, error) {
+	users := make([]id.User, len(texts))
+	for i, text := range texts {
+		var err error
+		if users[i], err = userArg(fmt.Sprintf("%s[%d]", name, i), text); err != nil {
+			return nil, err
+		}
+	}
+	return users, nil
+}
+
+func wrongID(name string, err error) error {
+	if err != nil {
+		return fault.BadInput(name, "must be the decimal form of a whole number from 1 to %d", int64(math.MaxInt64))
+	}
+	return nil
+}
+
+// orEmpty reads an argument that may be left out.
+func orEmpty[T ~string](text *string) T {
+	if text == nil {
+		return ""
+	}
+	return T(*text)
+}
+
+// countTo is how far the operation wants messages counted: the largest cap that it asks for. Badges are counted once
+// and to there, before their fields are looked at.
+func countTo(ctx context.Context) int {
+	op := graphql.GetOperationContext(ctx)
+	return largestCap(op.Operation.SelectionSet, op.Variables)
+}
+
+func largestCap(selections ast.SelectionSet, variables map[string]any) int {
+	largest := readstate.DefaultCap
+	for _, selection := range selections {
+		switch s := selection.(type) {
+		case *ast.Field:
+			if given := s.Arguments.ForName("cap"); given != nil {
+				if n, err := graphql.UnmarshalInt(s.ArgumentMap(variables)["cap"]); err == nil {
+					largest = max(largest, n)
+				}
+			}
+			largest = max(largest, largestCap(s.SelectionSet, variables))
+		case *ast.InlineFragment:
+			largest = max(largest, largestCap(s.SelectionSet, variables))
+		case *ast.FragmentSpread:
+			largest = max(largest, largestCap(s.Definition.SelectionSet, variables))
+		}
+	}
+	return largest
+}

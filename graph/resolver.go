@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"context"
+
+	"tidemark/graph/generated"
+	"tidemark/internal/channel"
+	"tidemark/internal/delivery"
+	"tidemark/internal/id"
+	"tidemark/internal/person"
+	"tidemark/internal/readstate"
+)
+
+// Resolver answers each field of the schema by one call of the domain.
+type Resolver struct {
+	ReadStates ReadStates
+	Channels   Channels
+	Deliveries Deliveries
+	People     People
+}
+
+var _ generated.ResolverRoot = (*Resolver)(nil)
+
+// ReadStates is what the edge needs of package readstate.
+type ReadStates interface {
+	List(ctx context.Context, user id.User, filter readstate.Filter) (readstate.Page, error)
+	Total(ctx context.Context, user id.User, limit int) (readstate.Total, error)
+	MarkRead(ctx context.Context, user id.User, device id.Device, cursor readstate.Cursor, limit int) (readstate.Result, error)
+	MarkManyRead(ctx context.Context, user id.User, device id.Device, cursors []readstate.Cursor, limit int) ([]readstate.Result, error)
+	MarkUnread(ctx context.Context, user id.User, channel id.Channel, seq id.Seq, epoch *int, limit int) (readstate.Result, error)
+	SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool, limit int) (readstate.Badge, error)
+}
+
+// Channels is what the edge needs of package channel.
+type Channels interface {
+	Get(ctx context.Context, viewer person.Viewer, channel id.Channel) (channel.Channel, error)
+	GetMany(ctx context.Context, viewer person.Viewer, channels []id.Channel) ([]channel.Channel, error)
+	Members(ctx context.Context, channel id.Channel, first int, after id.User) (channel.MemberPage, error)
+	Messages(ctx context.Context, viewer person.Viewer, channel channel.Channel, before *id.Seq, last int) ([]channel.Message, error)
+	Send(ctx context.Context, viewer person.Viewer, draft channel.Draft, limit int) (channel.Sent, error)
+	Delete(ctx context.Context, viewer person.Viewer, channel id.Channel, seq id.Seq) (channel.Message, error)
+	Create(ctx context.Context, viewer person.Viewer, channel channel.New) (channel.Channel, error)
+	AddMembers(ctx context.Context, viewer person.Viewer, channel id.Channel, users []id.User) (channel.Channel, error)
+	RemoveMember(ctx context.Context, viewer person.Viewer, channel id.Channel, user id.User) (*channel.Channel, error)
+}
+
+// Deliveries is what the edge needs of package delivery.
+type Deliveries interface {
+	Sync(ctx context.Context, user id.User, req delivery.Request) (delivery.Sync, error)
+	SyncDevice(ctx context.Context, user id.User, device id.Device, held []delivery.Confirmed, first int, after id.Channel) (delivery.ActionPage, error)
+	Confirm(ctx context.Context, user id.User, device id.Device, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
+	Forget(ctx context.Context, user id.User, device id.Device) (bool, error)
+}
+
+// People is what the edge needs of package person.
+type People interface {
+	Get(ctx context.Context, user id.User) (person.Person, error)
+}

@@ -1,0 +1,208 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidemark/internal/fault"
+	"tidemark/internal/id"
+)
+
+// MaxCursors bounds the cursors of one call.
+const MaxCursors = 1000
+
+// UnseenFor is how long a device may be silent before it is forgotten.
+const UnseenFor = 90 * 24 * time.Hour
+
+// Confirmed is a cursor that a device gives: it holds the channel up to Seq and has heard of deletions up to Version.
+type Confirmed struct {
+	ChannelID id.Channel
+	Seq       id.Seq
+	Version   *id.Seq // nil where it does not know
+}
+
+// Recorded is a device's cursor as it is kept.
+type Recorded struct {
+	ChannelID        id.Channel
+	DeviceID         id.Device
+	LastDeliveredSeq id.Seq
+	ConfirmedAt      time.Time
+}
+
+// Action says what a device should do about a channel.
+type Action string
+
+// The actions.
+const (
+	ActionNone   Action = "NONE"
+	ActionDiff   Action = "DIFF"
+	ActionResync Action = "RESYNC"
+)
+
+// ChannelAction is what a device should do about one channel. LastDeliveredSeq is 0 where nobody knows a cursor.
+type ChannelAction struct {
+	ChannelID        id.Channel
+	LastDeliveredSeq id.Seq
+	HighWaterSeq     id.Seq
+	Action           Action
+}
+
+// ActionPage is a part of what a device should do, in the order of the channels' ids.
+type ActionPage struct {
+	Channels []ChannelAction
+	HasNext  bool
+}
+
+// SyncDevice says for a page of the person's channels, in one look, which a device lacks something in. held is what
+// it says it holds; channels that its person is not in are passed over.
+func (d *Deliveries) SyncDevice(ctx context.Context, user id.User, device id.Device, held []Confirmed, first int, after id.Channel) (ActionPage, error) {
+	if err := checkDevice(device); err != nil {
+		return ActionPage{}, err
+	}
+	if err := checkConfirmed("held", held); err != nil {
+		return ActionPage{}, err
+	}
+	if err := fault.CheckRange("first", first, 1, maxPage); err != nil {
+		return ActionPage{}, err
+	}
+	states, err := d.store.SyncStates(ctx, user, device, after, first+1)
+	if err != nil {
+		return ActionPage{}, fmt.Errorf("sync device: %w", err)
+	}
+	page := ActionPage{HasNext: len(states) > first}
+	states = states[:min(first, len(states))]
+
+	says := make(map[id.Channel]Held, len(held))
+	for _, h := range merge(held) {
+		says[h.ChannelID] = Held{After: &h.Seq, SinceVersion: h.Version}
+	}
+	page.Channels = make([]ChannelAction, len(states))
+	var asked []int // of which channels deletions must be counted
+	var stretches []Stretch
+	for i, s := range states {
+		known := s.merge(says[s.ChannelID])
+		page.Channels[i] = ChannelAction{ChannelID: s.ChannelID, LastDeliveredSeq: known.said, HighWaterSeq: s.HighWaterSeq}
+		action := &page.Channels[i].Action
+		switch {
+		case known.resync(s, d.maxGap) != "":
+			*action = ActionResync
+		case known.seq < s.HighWaterSeq:
+			*action = ActionDiff
+		default:
+			*action = ActionNone
+		}
+		if *action != ActionResync && known.mayLackDeletions(s) {
+			asked, stretches = append(asked, i), append(stretches, known.stretch(s))
+		}
+	}
+	if len(asked) == 0 {
+		return page, nil
+	}
+	counts, err := d.store.CountDeletions(ctx, stretches, maxDeletions+1)
+	if err != nil {
+		return ActionPage{}, fmt.Errorf("sync device: %w", err)
+	}
+	for n, i := range asked {
+		switch {
+		case counts[n] > maxDeletions:
+			page.Channels[i].Action = ActionResync
+		case counts[n] > 0:
+			page.Channels[i].Action = ActionDiff
+		}
+	}
+	return page, nil
+}
+
+// Confirm merges what a device holds into its record. Cursors only grow, and none passes the newest message; of one
+// channel given twice the larger counts. Either all are kept or, where the person is not in one of the channels,
+// none: then it is NOT_FOUND.
+func (d *Deliveries) Confirm(ctx context.Context, user id.User, device id.Device, cursors []Confirmed) ([]Recorded, error) {
+	if err := checkDevice(device); err != nil {
+		return nil, err
+	}
+	if err := checkConfirmed("cursors", cursors); err != nil {
+		return nil, err
+	}
+	if len(cursors) == 0 {
+		return []Recorded{}, nil
+	}
+	recorded, err := d.store.Confirm(ctx, user, device, merge(cursors))
+	if err != nil {
+		return nil, fmt.Errorf("confirm delivery: %w", err)
+	}
+	return recorded, nil
+}
+
+// Forget drops all that is kept of a device, and reports whether anything was.
+func (d *Deliveries) Forget(ctx context.Context, user id.User, device id.Device) (bool, error) {
+	if err := checkDevice(device); err != nil {
+		return false, err
+	}
+	known, err := d.store.ForgetDevice(ctx, user, device)
+	if err != nil {
+		return false, fmt.Errorf("forget device: %w", err)
+	}
+	return known, nil
+}
+
+// ForgetUnseen drops all that is kept of devices last heard of before a time, and returns how many there were.
+func (d *Deliveries) ForgetUnseen(ctx context.Context, before time.Time) (int, error) {
+	var total int
+	for {
+		n, err := d.store.ForgetUnseen(ctx, before, maxPage)
+		if err != nil {
+			return total, fmt.Errorf("forget unseen devices: %w", err)
+		}
+		total += n
+		if n < maxPage {
+			return total, nil
+		}
+	}
+}
+
+// merge returns each channel once, in the order of ids, with the larger seq and version.
+func merge(cursors []Confirmed) []Confirmed {
+	merged := make(map[id.Channel]Confirmed, len(cursors))
+	for _, c := range cursors {
+		m, ok := merged[c.ChannelID]
+		if !ok {
+			m = c
+		}
+		m.Seq = max(m.Seq, c.Seq)
+		if m.Version == nil || c.Version != nil && *c.Version > *m.Version {
+			m.Version = c.Version
+		}
+		merged[c.ChannelID] = m
+	}
+	ordered := make([]Confirmed, 0, len(merged))
+	for _, c := range merged {
+		ordered = append(ordered, c)
+	}
+	slices.SortFunc(ordered, func(a, b Confirmed) int {
+		if a.ChannelID < b.ChannelID {
+			return -1
+		}
+		return 1
+	})
+	return ordered
+}
+
+func checkConfirmed(argument string, cursors []Confirmed) error {
+	if len(cursors) > MaxCursors {
+		return fault.BadInput(argument, "must have at most %d entries", MaxCursors)
+	}
+	for i, c := range cursors {
+		if err := fault.CheckRange(fmt.Sprintf("%s[%d].seq", argument, i), c.Seq, 0, id.MaxSeq); err != nil {
+			return err
+		}
+		if c.Version == nil {
+			continue
+		}
+		if err := fault.CheckRange(fmt.Sprintf("%s[%d].version", argument, i), *c.Version, 0, id.MaxSeq); err != nil {
+			return err
+		}
+	}
+	return nil
+}

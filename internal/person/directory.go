@@ -1,0 +1,69 @@
+package person
+
+import (
+	"context"
+	"fmt"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"tidemark/internal/id"
+)
+
+// rememberedViewers bounds how many viewers a process knows to be kept already: some 100 bytes each.
+const rememberedViewers = 100_000
+
+// Store keeps people.
+type Store interface {
+	// KeepPerson makes a person known. A name that is not empty becomes theirs.
+	KeepPerson(ctx context.Context, user id.User, name string) error
+	// People returns those of the ids that are known, in no particular order.
+	People(ctx context.Context, users []id.User) ([]Person, error)
+}
+
+// Directory knows people: those who came with a token, and those whom others named.
+type Directory struct {
+	store Store
+	kept  *lru.Cache[id.User, string]
+}
+
+// NewDirectory returns the directory kept in store.
+func NewDirectory(store Store) (*Directory, error) {
+	kept, err := lru.New[id.User, string](rememberedViewers)
+	if err != nil {
+		return nil, fmt.Errorf("directory: %w", err)
+	}
+	return &Directory{store: store, kept: kept}, nil
+}
+
+// Welcome makes the viewer known under the name that their token tells. Only the first call of a viewer, and one with
+// another name than before, asks the store.
+func (d *Directory) Welcome(ctx context.Context, v Viewer) error {
+	if name, ok := d.kept.Get(v.ID); ok && (v.Name == name || v.Name == "") {
+		return nil
+	}
+	if err := d.store.KeepPerson(ctx, v.ID, v.Name); err != nil {
+		return fmt.Errorf("welcome: %w", err)
+	}
+	d.kept.Add(v.ID, v.Name)
+	return nil
+}
+
+// Get returns a person. Somebody unknown is a person without a name.
+func (d *Directory) Get(ctx context.Context, user id.User) (Person, error) {
+	people, err := d.store.People(ctx, []id.User{user})
+	if err != nil {
+		return Person{}, fmt.Errorf("get person: %w", err)
+	}
+	if len(people) == 0 {
+		return Called(user, ""), nil
+	}
+	return people[0], nil
+}
+
+// Called returns a person under their name, or under their number where they have told none.
+func Called(user id.User, name string) Person {
+	if name == "" {
+		name = "Person " + user.String()
+	}
+	return Person{ID: user, DisplayName: name}
+}

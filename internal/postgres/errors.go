@@ -1,0 +1,86 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"tidemark/internal/fault"
+)
+
+// SQLSTATEs that say something about the moment, not about the statement.
+const (
+	classConnection  = "08"
+	classResources   = "53"
+	queryCanceled    = "57014"
+	adminShutdown    = "57P01"
+	crashShutdown    = "57P02"
+	cannotConnectNow = "57P03"
+	lockNotAvailable = "55P03"
+	serialization    = "40001"
+	deadlock         = "40P01"
+	readOnly         = "25006"
+	uniqueViolation  = "23505"
+	notNullViolation = "23502"
+)
+
+// translate turns a driver's error into a fault where it says that Postgres is away or busy, and leaves any other as
+// it is: that one is internal.
+func translate(err error) error {
+	var f *fault.Error
+	switch {
+	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled):
+		return err
+	case isAway(err), errors.Is(err, context.DeadlineExceeded):
+		return fault.NotAvailable(err)
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case queryCanceled, lockNotAvailable, serialization, deadlock, readOnly:
+			return fault.NotAvailable(err)
+		}
+	}
+	return err
+}
+
+// isAway reports whether the connection broke, or none could be made.
+func isAway(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		switch pg.Code {
+		case adminShutdown, crashShutdown, cannotConnectNow:
+			return true
+		}
+		return strings.HasPrefix(pg.Code, classConnection) || strings.HasPrefix(pg.Code, classResources)
+	}
+	var connect *pgconn.ConnectError
+	var network net.Error
+	return errors.As(err, &connect) || errors.As(err, &network) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
+		pgconn.SafeToRetry(err)
+}
+
+// again runs a step, and once more where the connection broke under it: after a restart of Postgres, every pooled
+// connection fails its first use. Only for steps that may be done twice.
+func again[T any](ctx context.Context, step func() (T, error)) (T, error) {
+	result, err := step()
+	if err != nil && isAway(err) && ctx.Err() == nil {
+		result, err = step()
+	}
+	return result, translate(err)
+}
+
+// violates reports whether err is a violation of the named constraint.
+func violates(err error, constraint string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == constraint
+}
+
+// noRows reports whether a statement that returns one row returned none.
+func noRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }

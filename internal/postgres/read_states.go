@@ -1,0 +1,161 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"tidemark/internal/id"
+	"tidemark/internal/postgres/internal/dbsqlc"
+	"tidemark/internal/readstate"
+)
+
+// Badges implements readstate.Store.
+func (s *Store) Badges(ctx context.Context, user id.User, limit int) ([]readstate.Badge, string, error) {
+	rows, err := again(ctx, func() ([]dbsqlc.ListBadgesRow, error) {
+		return s.q.ListBadges(ctx, s.pool, countTo(limit), int64(user))
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	if len(rows) == 0 {
+		epoch, err := s.StoreEpoch(ctx)
+		return nil, epoch, err
+	}
+	badges := make([]readstate.Badge, len(rows))
+	for i, row := range rows {
+		badges[i] = badge(user, row)
+	}
+	return badges, rows[0].StoreEpoch, nil
+}
+
+// BadgesOf implements readstate.Store.
+func (s *Store) BadgesOf(ctx context.Context, user id.User, channels []id.Channel, limit int) ([]readstate.Badge, error) {
+	rows, err := again(ctx, func() ([]dbsqlc.ListBadgesOfRow, error) {
+		return s.q.ListBadgesOf(ctx, s.pool, dbsqlc.ListBadgesOfParams{
+			CountTo: countTo(limit), UserID: int64(user), ChannelIDs: int64s(channels),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	badges := make([]readstate.Badge, len(rows))
+	for i, row := range rows {
+		badges[i] = badge(user, dbsqlc.ListBadgesRow(row))
+	}
+	return badges, nil
+}
+
+// StoreEpoch names this incarnation of the data: after a restore, or a failover that lost commits, it is another.
+func (s *Store) StoreEpoch(ctx context.Context) (string, error) {
+	return again(ctx, func() (string, error) { return s.q.GetStoreEpoch(ctx, s.pool) })
+}
+
+// Advance implements readstate.Store.
+func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cursor readstate.Cursor) (readstate.Badge, bool, error) {
+	params := dbsqlc.AdvanceReadStateParams(advanceParams(user, device, cursor))
+	row, err := again(ctx, func() (*dbsqlc.AdvanceReadStateRow, error) {
+		row, err := s.q.AdvanceReadState(ctx, s.pool, params)
+		if noRows(err) {
+			return nil, nil //nolint:nilnil // no row is an answer: nothing moved
+		}
+		return &row, err
+	})
+	if err != nil || row == nil {
+		return readstate.Badge{}, false, err
+	}
+	return readstate.Badge{
+		UserID:       user,
+		ChannelID:    id.Channel(row.ChannelID),
+		Version:      id.Seq(row.Version),
+		HighWaterSeq: id.Seq(row.HighWaterSeq),
+		LastReadSeq:  id.Seq(row.LastReadSeq),
+		JoinedSeq:    id.Seq(row.JoinedSeq),
+		ReadEpoch:    int(row.ReadEpoch),
+		Muted:        row.Muted,
+		Activity:     row.Activity,
+	}, true, nil
+}
+
+// AdvanceMany implements readstate.Store. The statements travel together and are one transaction.
+func (s *Store) AdvanceMany(ctx context.Context, user id.User, device id.Device, cursors []readstate.Cursor) ([]readstate.Move, error) {
+	params := make([]dbsqlc.AdvanceReadStatesParams, len(cursors))
+	for i, c := range cursors {
+		params[i] = advanceParams(user, device, c)
+	}
+	return again(ctx, func() ([]readstate.Move, error) {
+		moves := make([]readstate.Move, len(cursors))
+		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			var failed error
+			s.q.AdvanceReadStates(ctx, tx, params).QueryRow(func(i int, highWater int64, err error) {
+				switch {
+				case err == nil:
+					moves[i] = readstate.Move{Moved: true, HighWaterSeq: id.Seq(highWater)}
+				case !noRows(err) && failed == nil:
+					failed = err
+				}
+			})
+			return failed
+		})
+		return moves, err
+	})
+}
+
+// Retreat implements readstate.Store.
+func (s *Store) Retreat(ctx context.Context, user id.User, channel id.Channel, seq id.Seq, epoch *int) (moved, done bool, err error) {
+	moved, err = s.q.RetreatReadState(ctx, s.pool, dbsqlc.RetreatReadStateParams{
+		FromSeq: int64(seq), UserID: int64(user), ChannelID: int64(channel), ReadEpoch: readEpoch(epoch),
+	})
+	if noRows(err) {
+		return false, false, nil
+	}
+	return moved, err == nil, translate(err)
+}
+
+// SetMuted implements readstate.Store.
+func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool) error {
+	_, err := again(ctx, func() (int64, error) {
+		return s.q.SetMuted(ctx, s.pool, dbsqlc.SetMutedParams{Muted: muted, UserID: int64(user), ChannelID: int64(channel)})
+	})
+	return err
+}
+
+func badge(user id.User, row dbsqlc.ListBadgesRow) readstate.Badge {
+	return readstate.Badge{
+		UserID:       user,
+		ChannelID:    id.Channel(row.ChannelID),
+		Version:      id.Seq(row.Version),
+		HighWaterSeq: id.Seq(row.HighWaterSeq),
+		LastReadSeq:  id.Seq(row.LastReadSeq),
+		JoinedSeq:    id.Seq(row.JoinedSeq),
+		ReadEpoch:    int(row.ReadEpoch),
+		Muted:        row.Muted,
+		Activity:     row.Activity,
+		Countable:    int(row.Unread),
+		Naming:       int(row.Mentions),
+	}
+}
+
+func advanceParams(user id.User, device id.Device, c readstate.Cursor) dbsqlc.AdvanceReadStatesParams {
+	params := dbsqlc.AdvanceReadStatesParams{
+		UpToSeq: int64(c.UpToSeq), UserID: int64(user), ChannelID: int64(c.ChannelID), ReadEpoch: readEpoch(c.ReadEpoch),
+	}
+	if device != "" {
+		params.DeviceID = (*string)(&device)
+	}
+	return params
+}
+
+// readEpoch passes an epoch on. GraphQL's Int has 32 bits, so it fits.
+func readEpoch(epoch *int) *int32 {
+	if epoch == nil {
+		return nil
+	}
+	fits := int32(min(max(*epoch, -1), 1<<31-1)) //nolint:gosec // bounded on the line
+	return &fits
+}
+
+// countTo is where counting by rows may end: one past the limit tells that there are more.
+func countTo(limit int) int32 {
+	return int32(min(limit, readstate.MaxCap) + 1) //nolint:gosec // bounded on the line
+}

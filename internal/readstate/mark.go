@@ -1,0 +1,217 @@
+package readstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"tidemark/internal/fault"
+	"tidemark/internal/id"
+)
+
+// MaxCursors bounds the cursors of one call.
+const MaxCursors = 1000
+
+// maxDeviceName bounds a device's id, in characters.
+const maxDeviceName = 128
+
+// Cursor says how far somebody has read in a channel.
+type Cursor struct {
+	ChannelID id.Channel
+	UpToSeq   id.Seq
+	// ReadEpoch is the epoch in which the person read, as their badge gave it. Nil stands for the stored one: for a
+	// read made now, never for one that waited in a queue.
+	ReadEpoch *int
+}
+
+// Outcome says what a call did.
+type Outcome string
+
+// The outcomes. A mark read answers with the first that holds of VoidEpoch, ClampedToNewest, Unchanged, Advanced.
+const (
+	Advanced        Outcome = "ADVANCED"
+	MovedBack       Outcome = "MOVED_BACK"
+	Unchanged       Outcome = "UNCHANGED"
+	ClampedToNewest Outcome = "CLAMPED_TO_NEWEST"
+	VoidEpoch       Outcome = "VOID_EPOCH"
+	NotFound        Outcome = "NOT_FOUND"
+)
+
+// Result is what a call did, and the badge after it. Badge is nil where the outcome is NotFound.
+type Result struct {
+	ChannelID id.Channel
+	Outcome   Outcome
+	Badge     *Badge
+}
+
+// settleTries bounds how often a mark read is tried again because a message came between its two looks. Each retry
+// needs another message at that very moment; past the bound the call is answered as unavailable, and nothing is lost.
+const settleTries = 16
+
+// MarkRead moves a person's cursor forward. It never moves it back, nor past the newest message. The counts of the
+// badge it returns go to limit.
+func (r *ReadStates) MarkRead(ctx context.Context, user id.User, device id.Device, cursor Cursor, limit int) (Result, error) {
+	if err := checkMark(device, limit); err != nil {
+		return Result{}, err
+	}
+	if err := fault.CheckRange("upToSeq", cursor.UpToSeq, 0, id.MaxSeq); err != nil {
+		return Result{}, err
+	}
+	for range settleTries {
+		badge, moved, err := r.store.Advance(ctx, user, device, cursor)
+		if err != nil {
+			return Result{}, fmt.Errorf("mark read: %w", err)
+		}
+		outcome := cursor.moved(badge.HighWaterSeq)
+		// At the newest message there is nothing to count. Elsewhere, and to tell why nothing moved, look again: a look
+		// within the statement that waited for the row's lock would see what was there before the wait.
+		if !moved || badge.UnreadUpperBound() > 0 {
+			if badge, err = r.Badge(ctx, user, cursor.ChannelID, limit); err != nil {
+				return Result{}, err
+			}
+		}
+		settled := true
+		if !moved {
+			outcome, settled = cursor.stayed(badge)
+		}
+		if settled {
+			return Result{ChannelID: cursor.ChannelID, Outcome: outcome, Badge: &badge}, nil
+		}
+	}
+	return Result{}, fault.NotAvailable(fmt.Errorf("mark read: channel %d did not settle", cursor.ChannelID))
+}
+
+// MarkManyRead is MarkRead for several channels at once: all cursors move, or none where an error is returned. Each
+// is answered, in order; a channel that the person is not in by the outcome NotFound.
+func (r *ReadStates) MarkManyRead(ctx context.Context, user id.User, device id.Device, cursors []Cursor, limit int) ([]Result, error) {
+	if err := checkMark(device, limit); err != nil {
+		return nil, err
+	}
+	if len(cursors) > MaxCursors {
+		return nil, fault.BadInput("cursors", "must have at most %d entries", MaxCursors)
+	}
+	for i, c := range cursors {
+		if err := fault.CheckRange(fmt.Sprintf("cursors[%d].upToSeq", i), c.UpToSeq, 0, id.MaxSeq); err != nil {
+			return nil, err
+		}
+	}
+
+	// Locks are taken in the order of the channels' ids, so that two such calls cannot wait for one another.
+	order := make([]int, len(cursors))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(cursors[a].ChannelID, cursors[b].ChannelID) })
+	sorted := make([]Cursor, len(cursors))
+	for i, from := range order {
+		sorted[i] = cursors[from]
+	}
+
+	results := make([]Result, len(cursors))
+	for range settleTries {
+		moves, err := r.store.AdvanceMany(ctx, user, device, sorted)
+		if err != nil {
+			return nil, fmt.Errorf("mark many read: %w", err)
+		}
+		badges, err := r.badgesOf(ctx, user, sorted, limit)
+		if err != nil {
+			return nil, fmt.Errorf("mark many read: %w", err)
+		}
+		settledAll := true
+		for i, c := range sorted {
+			badge, member := badges[c.ChannelID]
+			result := Result{ChannelID: c.ChannelID, Badge: &badge}
+			switch earlier := results[order[i]].Outcome; {
+			case !member:
+				result.Badge, result.Outcome = nil, NotFound
+			case moves[i].Moved:
+				result.Outcome = c.moved(moves[i].HighWaterSeq)
+			case earlier == Advanced, earlier == ClampedToNewest:
+				result.Outcome = earlier // this round finds done what an earlier one did
+			default:
+				var settled bool
+				result.Outcome, settled = c.stayed(badge)
+				settledAll = settledAll && settled
+			}
+			results[order[i]] = result
+		}
+		if settledAll {
+			return results, nil
+		}
+	}
+	return nil, fault.NotAvailable(fmt.Errorf("mark many read: person %d did not settle", user))
+}
+
+// MarkUnread makes seq and all after it unread again, but for what was there before the person joined. It begins a
+// new epoch, also where the cursor stands far enough back already, so that a mark read from before it is void.
+func (r *ReadStates) MarkUnread(ctx context.Context, user id.User, channel id.Channel, seq id.Seq, epoch *int, limit int) (Result, error) {
+	if err := CheckCap(limit); err != nil {
+		return Result{}, err
+	}
+	if err := fault.CheckRange("fromSeq", seq, 0, id.MaxSeq); err != nil {
+		return Result{}, err
+	}
+	moved, done, err := r.store.Retreat(ctx, user, channel, seq, epoch)
+	if err != nil {
+		return Result{}, fmt.Errorf("mark unread: %w", err)
+	}
+	badge, err := r.Badge(ctx, user, channel, limit)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{ChannelID: channel, Badge: &badge}
+	switch {
+	case !done:
+		result.Outcome = VoidEpoch
+	case moved:
+		result.Outcome = MovedBack
+	default:
+		result.Outcome = Unchanged
+	}
+	return result, nil
+}
+
+// moved is the outcome of a cursor that moved while the newest message was at highWater.
+func (c Cursor) moved(highWater id.Seq) Outcome {
+	if c.UpToSeq > highWater {
+		return ClampedToNewest
+	}
+	return Advanced
+}
+
+// stayed tells from a later look why a cursor did not move. It is not settled where the cursor could move now: then
+// a message has come since.
+func (c Cursor) stayed(now Badge) (outcome Outcome, settled bool) {
+	switch {
+	case c.ReadEpoch != nil && *c.ReadEpoch < now.ReadEpoch:
+		return VoidEpoch, true
+	case c.UpToSeq > now.HighWaterSeq:
+		return ClampedToNewest, now.LastReadSeq >= now.HighWaterSeq
+	default:
+		return Unchanged, now.LastReadSeq >= c.UpToSeq
+	}
+}
+
+func (r *ReadStates) badgesOf(ctx context.Context, user id.User, cursors []Cursor, limit int) (map[id.Channel]Badge, error) {
+	channels := make([]id.Channel, len(cursors))
+	for i, c := range cursors {
+		channels[i] = c.ChannelID
+	}
+	list, err := r.store.BadgesOf(ctx, user, slices.Compact(channels), limit)
+	if err != nil {
+		return nil, err
+	}
+	badges := make(map[id.Channel]Badge, len(list))
+	for _, b := range list {
+		badges[b.ChannelID] = b
+	}
+	return badges, nil
+}
+
+func checkMark(device id.Device, limit int) error {
+	if err := CheckCap(limit); err != nil {
+		return err
+	}
+	return fault.CheckText("deviceId", string(device), 0, maxDeviceName)
+}

@@ -1,0 +1,33 @@
+package readstate
+
+import (
+	"context"
+
+	"tidemark/internal/id"
+)
+
+// Store keeps cursors. Each method is one atomic step; its errors are faults, or internal.
+type Store interface {
+	// Badges returns all badges of a person, newest activity first, with the store epoch they were read in. All are
+	// of one moment. Counts are exact up to limit.
+	Badges(ctx context.Context, user id.User, limit int) (badges []Badge, storeEpoch string, err error)
+	// BadgesOf returns the badges of some channels, in no particular order, without those that the person is not in.
+	BadgesOf(ctx context.Context, user id.User, channels []id.Channel, limit int) ([]Badge, error)
+	// Advance moves a cursor forward, never past the head, and never back. moved is false, and nothing is written,
+	// where the cursor is there already, the epoch is older than the stored one, or the person is not in the channel.
+	// The badge's counts are not read.
+	Advance(ctx context.Context, user id.User, device id.Device, cursor Cursor) (badge Badge, moved bool, err error)
+	// AdvanceMany is Advance for several cursors in the order given: all of them or, on an error, none.
+	AdvanceMany(ctx context.Context, user id.User, device id.Device, cursors []Cursor) ([]Move, error)
+	// Retreat moves a cursor back to before seq, not past joining and never forward, and begins a new epoch. done is
+	// false, and nothing is written, where the epoch is older than the stored one or the person is not in the channel.
+	Retreat(ctx context.Context, user id.User, channel id.Channel, seq id.Seq, epoch *int) (moved, done bool, err error)
+	// SetMuted mutes or unmutes. Where it is so already, or the person is not in the channel, nothing is written.
+	SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool) error
+}
+
+// Move is what became of one cursor: whether it moved, and where the channel's newest message was then.
+type Move struct {
+	Moved        bool
+	HighWaterSeq id.Seq
+}

@@ -1,0 +1,256 @@
+-- name: JoinChannel :execrows
+-- JoinChannel makes people members with their cursor at the head, which the caller has locked. Coming back is
+-- joining; who is a member already stays as they are. The ids are sorted by the caller.
+INSERT INTO channel_read_state AS rs (user_id, channel_id, last_read_seq, joined_seq, version)
+SELECT joining.id, @channel_id, @high_water_seq, @high_water_seq, 1
+FROM unnest(@user_ids::bigint[]) WITH ORDINALITY AS joining (id, position)
+ORDER BY joining.position
+ON CONFLICT (user_id, channel_id) DO UPDATE
+SET
+    last_read_seq = excluded.last_read_seq,
+    joined_seq = excluded.joined_seq,
+    member = true,
+    muted = false,
+    version = rs.version + 1,
+    moved_at = clock_timestamp(),
+    moved_by = 'JOINED',
+    moved_device = NULL
+WHERE NOT rs.member;
+
+-- name: ListNotMembers :many
+-- ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing.
+SELECT named.id::bigint AS id
+FROM unnest(@user_ids::bigint[]) AS named (id)
+WHERE NOT EXISTS (
+    SELECT FROM channel_read_state rs
+    WHERE rs.user_id = named.id AND rs.channel_id = @channel_id AND rs.member
+)
+ORDER BY named.id;
+
+-- name: LeaveChannel :execrows
+-- LeaveChannel ends a membership. The row stays, so that its version goes on from here when they come back.
+UPDATE channel_read_state
+SET member = false, version = version + 1
+WHERE user_id = @user_id AND channel_id = @channel_id AND member;
+
+-- name: GetJoinedSeq :one
+-- GetJoinedSeq returns where a member joined, and no row for one who is not in the channel.
+SELECT joined_seq
+FROM channel_read_state
+WHERE user_id = @user_id AND channel_id = @channel_id AND member;
+
+-- name: ListMembers :many
+-- ListMembers returns a page of a channel's members in the order of their ids.
+SELECT rs.user_id AS id, coalesce(u.display_name, '')::text AS display_name
+FROM channel_read_state rs
+LEFT JOIN users u ON u.id = rs.user_id
+WHERE rs.channel_id = @channel_id AND rs.member AND rs.user_id > @after
+ORDER BY rs.user_id
+LIMIT @page_size;
+
+-- name: ListBadges :many
+-- ListBadges returns the badge of each channel that the person is in, newest activity first. Where nothing in the
+-- gap was deleted or is the person's own, unread is a subtraction; only elsewhere are rows counted, to count_to at
+-- most. Both queries for badges read them alike: change the two together.
+SELECT
+    rs.channel_id,
+    h.high_water_seq,
+    rs.last_read_seq,
+    rs.joined_seq,
+    rs.read_epoch,
+    rs.muted,
+    (h.version + rs.version)::bigint AS version,
+    h.activity,
+    (CASE
+        WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+        WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM message m
+                WHERE m.channel_id = rs.channel_id
+                    AND m.seq > rs.last_read_seq
+                    AND m.seq <= h.high_water_seq
+                    AND m.deleted_version = 0
+                    AND m.sender_id <> rs.user_id
+                ORDER BY m.seq
+                LIMIT @count_to
+            ) AS countable
+        )
+    END)::bigint AS unread,
+    (CASE
+        WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM mention n
+                WHERE n.user_id = rs.user_id AND n.channel_id = rs.channel_id AND n.seq > rs.last_read_seq
+                LIMIT @count_to
+            ) AS named
+        )
+    END + CASE
+        WHEN h.last_everyone_seq <= rs.last_read_seq THEN 0
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM message m
+                WHERE m.channel_id = rs.channel_id
+                    AND m.seq > rs.last_read_seq
+                    AND m.mentions_everyone
+                    AND m.sender_id <> rs.user_id
+                LIMIT @count_to
+            ) AS named_with_everyone
+        )
+    END)::bigint AS mentions,
+    (SELECT store_epoch())::text AS store_epoch
+FROM channel_read_state rs
+JOIN channel_head h ON h.channel_id = rs.channel_id
+WHERE rs.user_id = @user_id AND rs.member
+ORDER BY h.activity DESC;
+
+-- name: ListBadgesOf :many
+-- ListBadgesOf is ListBadges for some channels, in the order of their ids. Channels that the person is not in are
+-- left out.
+SELECT
+    rs.channel_id,
+    h.high_water_seq,
+    rs.last_read_seq,
+    rs.joined_seq,
+    rs.read_epoch,
+    rs.muted,
+    (h.version + rs.version)::bigint AS version,
+    h.activity,
+    (CASE
+        WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+        WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM message m
+                WHERE m.channel_id = rs.channel_id
+                    AND m.seq > rs.last_read_seq
+                    AND m.seq <= h.high_water_seq
+                    AND m.deleted_version = 0
+                    AND m.sender_id <> rs.user_id
+                ORDER BY m.seq
+                LIMIT @count_to
+            ) AS countable
+        )
+    END)::bigint AS unread,
+    (CASE
+        WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM mention n
+                WHERE n.user_id = rs.user_id AND n.channel_id = rs.channel_id AND n.seq > rs.last_read_seq
+                LIMIT @count_to
+            ) AS named
+        )
+    END + CASE
+        WHEN h.last_everyone_seq <= rs.last_read_seq THEN 0
+        ELSE (
+            SELECT count(*)
+            FROM (
+                SELECT
+                FROM message m
+                WHERE m.channel_id = rs.channel_id
+                    AND m.seq > rs.last_read_seq
+                    AND m.mentions_everyone
+                    AND m.sender_id <> rs.user_id
+                LIMIT @count_to
+            ) AS named_with_everyone
+        )
+    END)::bigint AS mentions,
+    (SELECT store_epoch())::text AS store_epoch
+FROM channel_read_state rs
+JOIN channel_head h ON h.channel_id = rs.channel_id
+WHERE rs.user_id = @user_id AND rs.channel_id = ANY(@channel_ids::bigint[]) AND rs.member
+ORDER BY rs.channel_id;
+
+-- name: GetStoreEpoch :one
+-- GetStoreEpoch names this incarnation of the data.
+SELECT store_epoch()::text AS store_epoch;
+
+-- name: AdvanceReadState :one
+-- AdvanceReadState moves a cursor forward to up_to_seq, or to the head where that is nearer. It never moves it back.
+-- Where nothing moves, because the cursor is there, the epoch is older than the stored one, or the person is not a
+-- member, it returns no row and writes nothing.
+UPDATE channel_read_state rs
+SET
+    last_read_seq = least(@up_to_seq::bigint, h.high_water_seq),
+    receipt_seq = greatest(rs.receipt_seq, least(@up_to_seq::bigint, h.high_water_seq)),
+    version = rs.version + 1,
+    moved_at = clock_timestamp(),
+    moved_by = 'MARK_READ',
+    moved_device = sqlc.narg('device_id')
+FROM channel_head h
+WHERE rs.user_id = @user_id
+    AND rs.channel_id = @channel_id
+    AND h.channel_id = rs.channel_id
+    AND rs.member
+    AND rs.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, rs.read_epoch)
+    AND rs.last_read_seq < least(@up_to_seq::bigint, h.high_water_seq)
+RETURNING
+    rs.channel_id,
+    h.high_water_seq,
+    rs.last_read_seq,
+    rs.joined_seq,
+    rs.read_epoch,
+    rs.muted,
+    (h.version + rs.version)::bigint AS version,
+    h.activity;
+
+-- name: AdvanceReadStates :batchone
+-- AdvanceReadStates is AdvanceReadState for several cursors, in the order given, all or none of them.
+UPDATE channel_read_state rs
+SET
+    last_read_seq = least(@up_to_seq::bigint, h.high_water_seq),
+    receipt_seq = greatest(rs.receipt_seq, least(@up_to_seq::bigint, h.high_water_seq)),
+    version = rs.version + 1,
+    moved_at = clock_timestamp(),
+    moved_by = 'MARK_READ',
+    moved_device = sqlc.narg('device_id')
+FROM channel_head h
+WHERE rs.user_id = @user_id
+    AND rs.channel_id = @channel_id
+    AND h.channel_id = rs.channel_id
+    AND rs.member
+    AND rs.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, rs.read_epoch)
+    AND rs.last_read_seq < least(@up_to_seq::bigint, h.high_water_seq)
+RETURNING h.high_water_seq;
+
+-- name: RetreatReadState :one
+-- RetreatReadState makes from_seq and all after it unread again, though never what was there before joining, and
+-- begins a new epoch. It never moves a cursor forward. With an epoch older than the stored one, and for one who is
+-- not a member, it returns no row and writes nothing.
+UPDATE channel_read_state rs
+SET
+    last_read_seq = greatest(rs.joined_seq, least((@from_seq::bigint) - 1, rs.last_read_seq)),
+    read_epoch = rs.read_epoch + 1,
+    version = rs.version + 1,
+    moved_at = clock_timestamp(),
+    moved_by = 'MARK_UNREAD',
+    moved_device = NULL
+FROM (
+    SELECT b.user_id, b.channel_id, b.last_read_seq
+    FROM channel_read_state b
+    WHERE b.user_id = @user_id AND b.channel_id = @channel_id
+    FOR UPDATE
+) AS held
+WHERE rs.user_id = held.user_id
+    AND rs.channel_id = held.channel_id
+    AND rs.member
+    AND rs.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, rs.read_epoch)
+RETURNING held.last_read_seq > rs.last_read_seq AS moved;
+
+-- name: SetMuted :execrows
+-- SetMuted mutes or unmutes a channel for one person. Where it is so already, nothing is written.
+UPDATE channel_read_state
+SET muted = @muted, version = version + 1
+WHERE user_id = @user_id AND channel_id = @channel_id AND member AND muted <> @muted;
