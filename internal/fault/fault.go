@@ -76,3 +76,12 @@ func CodeOf(err error) Code {
 	}
 	return Internal
 }
+
+// MessageOf returns what may be shown of err: the message of the first fault in its chain, or that it is internal.
+func MessageOf(err error) string {
+	var f *Error
+	if errors.As(err, &f) {
+		return f.Message
+	}
+	return "internal error"
+}

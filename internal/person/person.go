@@ -23,7 +23,7 @@ type Role string
 const (
 	// RoleUser is a person with their own channels, the default.
 	RoleUser Role = "user"
-	// RoleSupport may read anybody's state, and change nothing of it.
+	// RoleSupport is a person who may also read anybody's state.
 	RoleSupport Role = "support"
 	// RoleService is a backend: it makes channels, changes members and deletes messages for people.
 	RoleService Role = "service"

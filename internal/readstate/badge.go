@@ -61,6 +61,11 @@ func (t Total) Unread(cap int) (Count, error) { return count(t.Countable, cap) }
 // Mentions is how many of the unread messages name the person.
 func (t Total) Mentions(cap int) (Count, error) { return count(t.Naming, cap) }
 
+// Shown is what a badge shows: both counts to the default cap.
+func (t Total) Shown() (unread, mentions Count) {
+	return countTo(t.Countable, DefaultCap), countTo(t.Naming, DefaultCap)
+}
+
 func (t *Total) add(b Badge) {
 	if b.Muted {
 		return
@@ -90,7 +95,11 @@ func count(n, limit int) (Count, error) {
 	if err := CheckCap(limit); err != nil {
 		return Count{}, err
 	}
-	return Count{Count: min(n, limit), Capped: n > limit}, nil
+	return countTo(n, limit), nil
+}
+
+func countTo(n, limit int) Count {
+	return Count{Count: min(n, limit), Capped: n > limit}
 }
 
 // CheckCap refuses a cap that nobody may ask for.
