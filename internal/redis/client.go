@@ -1,0 +1,87 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// How long and how often to try, where the URL does not say. Every one of these is far shorter than go-redis has
+// it: whoever waits for Redis can do without it.
+const (
+	dialTimeout = 500 * time.Millisecond
+	ioTimeout   = 500 * time.Millisecond
+	poolTimeout = 500 * time.Millisecond
+	dialTries   = 1
+	retries     = 1 // enough for the connections that a restart of Redis has broken
+)
+
+// Client is a pool of connections to one Redis. It is safe for concurrent use.
+type Client struct {
+	rdb *goredis.Client
+}
+
+// Open returns a client for a redis://, rediss:// or unix:// URL. Query parameters set what go-redis's Options have,
+// such as ?pool_size=50. Open does not connect: Redis may be away at the start as at any other time.
+func Open(rawURL string) (*Client, error) {
+	opts, err := goredis.ParseURL(rawURL)
+	if err != nil {
+		var bad *url.Error
+		if errors.As(err, &bad) {
+			err = bad.Err // without the URL, which may hold a password
+		}
+		return nil, fmt.Errorf("redis URL: %w", err)
+	}
+	return newClient(opts), nil
+}
+
+func newClient(opts *goredis.Options) *Client {
+	opts.ContextTimeoutEnabled = true
+	opts.DialTimeout = cmp.Or(opts.DialTimeout, dialTimeout)
+	opts.ReadTimeout = cmp.Or(opts.ReadTimeout, ioTimeout)
+	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, ioTimeout)
+	opts.PoolTimeout = cmp.Or(opts.PoolTimeout, poolTimeout)
+	opts.MaxRetries = cmp.Or(opts.MaxRetries, retries)
+	opts.DialerRetries = dialTries
+	// Neither is of use here, and each costs a round trip for every new connection.
+	opts.DisableIdentity = true
+	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+
+	goredis.SetLogger(driverLog{})
+	return &Client{rdb: goredis.NewClient(opts)}
+}
+
+// Instrument hands the driver's client to f, which may add hooks to it. It is for the time before the first call.
+func (c *Client) Instrument(f func(goredis.UniversalClient) error) error {
+	return f(c.rdb)
+}
+
+// Ping returns nil where Redis answers.
+func (c *Client) Ping(ctx context.Context) error {
+	if err := c.rdb.Ping(ctx).Err(); err != nil {
+		return fmt.Errorf("ping redis: %w", err)
+	}
+	return nil
+}
+
+// Close closes all connections.
+func (c *Client) Close() error {
+	return c.rdb.Close()
+}
+
+// driverLog takes what go-redis says by itself. What went wrong is also returned to the caller, which knows whether
+// it matters, so here it is for debugging only.
+type driverLog struct{}
+
+func (driverLog) Printf(ctx context.Context, format string, args ...any) {
+	if slog.Default().Enabled(ctx, slog.LevelDebug) {
+		slog.DebugContext(ctx, "redis driver", "message", fmt.Sprintf(format, args...))
+	}
+}
