@@ -22,3 +22,10 @@ SELECT id, display_name
 FROM users
 WHERE id = ANY(@ids::bigint[])
 ORDER BY id;
+
+-- name: GetLargestID :one
+-- GetLargestID returns the largest id of anybody and any channel, and 0 where there is none.
+SELECT greatest(
+    coalesce((SELECT max(users.id) FROM users), 0),
+    coalesce((SELECT max(channel.id) FROM channel), 0)
+)::bigint AS id;

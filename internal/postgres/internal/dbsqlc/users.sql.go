@@ -22,6 +22,21 @@ func (q *Queries) EnsureUsers(ctx context.Context, db DBTX, ids []int64) error {
 	return err
 }
 
+const getLargestID = `-- name: GetLargestID :one
+SELECT greatest(
+    coalesce((SELECT max(users.id) FROM users), 0),
+    coalesce((SELECT max(channel.id) FROM channel), 0)
+)::bigint AS id
+`
+
+// GetLargestID returns the largest id of anybody and any channel, and 0 where there is none.
+func (q *Queries) GetLargestID(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, getLargestID)
+	var id int64
+	err := row.Scan(&id)
+	return id, err
+}
+
 const listUsers = `-- name: ListUsers :many
 SELECT id, display_name
 FROM users
