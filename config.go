@@ -1,0 +1,127 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"tidemark/internal/auth"
+	"tidemark/internal/embedded"
+	"tidemark/internal/ratelimit"
+	"tidemark/internal/telemetry"
+)
+
+// place says where the data are. Every command takes it.
+type place struct {
+	DataDir     string `placeholder:"DIR" help:"Where the embedded engines and the token secret are kept. Default: /var/lib/tidemark for root, else tidemark below XDG_DATA_HOME or ~/.local/share."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL,TIDEMARK_DATABASE_URL" placeholder:"URL" help:"Postgres. Left out, the one that runs in the data directory, or one that is started there."`
+	RedisURL    string `name:"redis-url" env:"REDIS_URL,TIDEMARK_REDIS_URL" placeholder:"URL" help:"Redis. Left out, likewise."`
+}
+
+// tokens says whose tokens are good. Exactly one of secret and key set is used.
+type tokens struct {
+	JWTSecret   string `name:"jwt-secret" placeholder:"SECRET" help:"Key of HS256 tokens, at least 32 bytes."`
+	JWTIssuer   string `name:"jwt-issuer" placeholder:"ISS" help:"What a token's iss must be. Left out, anything."`
+	JWTAudience string `name:"jwt-audience" placeholder:"AUD" help:"What must be among a token's aud. Left out, anything."`
+}
+
+// config is all that can be set about a server. Each flag is also an environment variable: TIDEMARK_ and its name.
+type config struct {
+	place  `embed:""`
+	tokens `embed:""`
+
+	Listen           string        `default:"${listen}" help:"Address to listen on."`
+	JWKSURL          string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer of tokens publishes its keys, in place of a secret."`
+	AllowOrigin      []string      `placeholder:"ORIGIN" help:"Origins of frontends on other hosts, such as https://chat.example."`
+	Playground       bool          `default:"${open}" negatable:"" help:"Serve GraphiQL on /."`
+	Introspection    bool          `default:"${open}" negatable:"" help:"Answer introspection."`
+	RequestTimeout   time.Duration `default:"5s" help:"How long a call may take."`
+	DrainTimeout     time.Duration `default:"10s" help:"How long calls that run may go on after SIGTERM."`
+	MutationRate     float64       `default:"${rate}" help:"Mutations of one person in a second, in the long run. 0: no limit."`
+	MutationBurst    int           `default:"${burst}" help:"Mutations of one person at once, after a pause."`
+	SyncMaxGap       int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
+	MaxConnections   int           `default:"0" help:"Connections to Postgres at the most. 0: pool_max_conns of its URL, else 16."`
+	StatementTimeout time.Duration `default:"5s" help:"How long a statement may run in Postgres."`
+	LockTimeout      time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
+	LogFormat        string        `enum:"text,json" default:"${log}" help:"text for people, json for machines."`
+	LogLevel         slog.Level    `default:"info" help:"debug, info, warn or error."`
+}
+
+// Validate names the flag that is not what it may be.
+func (c *config) Validate() error {
+	for _, limit := range []struct {
+		flag      string
+		is, least time.Duration
+	}{
+		{"--request-timeout", c.RequestTimeout, 100 * time.Millisecond},
+		{"--drain-timeout", c.DrainTimeout, 0},
+		{"--statement-timeout", c.StatementTimeout, 10 * time.Millisecond},
+		{"--lock-timeout", c.LockTimeout, 10 * time.Millisecond},
+	} {
+		if limit.is < limit.least {
+			return fmt.Errorf("%s must be at least %s", limit.flag, limit.least)
+		}
+	}
+	if c.SyncMaxGap < 1 || c.SyncMaxGap > 100_000 {
+		return errors.New("--sync-max-gap must be from 1 to 100000")
+	}
+	if c.MaxConnections < 0 || c.MaxConnections > 1000 {
+		return errors.New("--max-connections must be from 0 to 1000")
+	}
+	if err := c.mutationLimit().Validate(); err != nil {
+		return fmt.Errorf("--mutation-rate and --mutation-burst: %w", err)
+	}
+	return nil
+}
+
+func (c *config) mutationLimit() ratelimit.Limit {
+	return ratelimit.Limit{Rate: c.MutationRate, Burst: c.MutationBurst}
+}
+
+func (c *config) logger() (*slog.Logger, error) {
+	return telemetry.Logger(os.Stderr, c.LogFormat, c.LogLevel)
+}
+
+// listener opens the address before anything else is started, so that one in use is known at once.
+func (c *config) listener() (net.Listener, error) {
+	l, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w (give another with --listen)", c.Listen, err)
+	}
+	return l, nil
+}
+
+// signing returns the key that tokens are signed with: the secret given or, without one, that of the data directory.
+func (t tokens) signing(dataDir string) (auth.Config, error) {
+	config := auth.Config{Secret: t.JWTSecret, Issuer: t.JWTIssuer, Audience: t.JWTAudience}
+	if config.Secret == "" {
+		secret, err := embedded.Secret(dataDir)
+		if err != nil {
+			return auth.Config{}, err
+		}
+		config.Secret = secret
+	}
+	return config, nil
+}
+
+// missing names what a production server cannot do without.
+func (c *config) missing() error {
+	var lacking []string
+	if c.DatabaseURL == "" {
+		lacking = append(lacking, "DATABASE_URL")
+	}
+	if c.RedisURL == "" {
+		lacking = append(lacking, "REDIS_URL")
+	}
+	if c.JWTSecret == "" && c.JWKSURL == "" {
+		lacking = append(lacking, "TIDEMARK_JWT_SECRET or TIDEMARK_JWKS_URL")
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not set: %s (to try Tidemark without them: tidemark dev)", strings.Join(lacking, ", "))
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tidemark/internal/channel"
+	"tidemark/internal/fault"
+	"tidemark/internal/id"
+	"tidemark/internal/person"
+	"tidemark/internal/readstate"
+)
+
+// demoTokenTTL is how long the tokens that are printed are good for.
+const demoTokenTTL = 30 * 24 * time.Hour
+
+// demoPeople are who tokens are printed for.
+var demoPeople = []person.Viewer{
+	{ID: 1, Name: "Ada", Role: person.RoleUser},
+	{ID: 2, Name: "Ben", Role: person.RoleUser},
+	{ID: 3, Name: "Chao", Role: person.RoleUser},
+	{ID: 4, Name: "Dina", Role: person.RoleUser},
+}
+
+// demoSetup makes channels for the people of the demo.
+var demoSetup = person.Viewer{ID: 1, Role: person.RoleService}
+
+var demoChannels = []channel.New{
+	{ID: 101, Kind: channel.Group, Name: "general", Members: []id.User{1, 2, 3, 4}},
+	{ID: 102, Kind: channel.Group, Name: "design", Members: []id.User{1, 2, 3}},
+	{ID: 103, Kind: channel.Group, Name: "release", Members: []id.User{1, 2, 4}},
+	{ID: 104, Kind: channel.Direct, Members: []id.User{1, 2}},
+	{ID: 105, Kind: channel.Direct, Members: []id.User{1, 3}},
+}
+
+// demoMessages are sent in this order: a sender has read what came before.
+var demoMessages = []struct {
+	channel id.Channel
+	sender  id.User
+	body    string
+	naming  []id.User
+}{
+	{101, 1, "Morning, all. The badge service goes live today.", nil},
+	{101, 2, "Finally! No more red dots that lie.", nil},
+	{101, 3, "I read everything on my phone and the laptop agrees. Strange feeling.", nil},
+	{101, 4, "@Ada who writes the changelog?", []id.User{1}},
+	{102, 3, "New drafts of the icons are in the folder.", nil},
+	{102, 1, "I like the second one.", nil},
+	{102, 3, "Then the second one it is.", nil},
+	{103, 4, "Release branch is cut.", nil},
+	{103, 2, "Tests are green.", nil},
+	{104, 2, "Lunch at twelve?", nil},
+	{104, 1, "Twelve is good.", nil},
+	{105, 3, "Could you look at my review?", nil},
+}
+
+// makeDemo makes people, channels and messages to look at. Where they are there already it changes nothing.
+func makeDemo(ctx context.Context, channels *channel.Channels, readStates *readstate.ReadStates, people *person.Directory) error {
+	for _, viewer := range demoPeople {
+		if err := people.Welcome(ctx, viewer); err != nil {
+			return err
+		}
+	}
+	for _, c := range demoChannels {
+		_, err := channels.Create(ctx, demoSetup, c)
+		if fault.CodeOf(err) == fault.Conflict {
+			return nil // made at an earlier start
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, m := range demoMessages {
+		draft := channel.Draft{ChannelID: m.channel, Body: m.body, ClientMessageID: fmt.Sprintf("demo-%d", i), Mentions: m.naming}
+		if _, err := channels.Send(ctx, person.Viewer{ID: m.sender, Role: person.RoleUser}, draft, readstate.DefaultCap); err != nil {
+			return err
+		}
+	}
+	_, err := readStates.SetMuted(ctx, demoPeople[0].ID, 103, true, readstate.DefaultCap)
+	return err
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"tidemark/internal/auth"
+	"tidemark/internal/embedded"
+	"tidemark/migrations"
+)
+
+type devCommand struct {
+	config `embed:""`
+
+	Demo bool `default:"true" negatable:"" help:"Make a few people, channels and messages to look at, where there are none."`
+}
+
+// Run starts the engines and serves until the context ends.
+func (c *devCommand) Run(ctx context.Context) (err error) {
+	if err := loopback(c.Listen); err != nil {
+		return err
+	}
+	log, err := c.logger()
+	if err != nil {
+		return err
+	}
+	listener, err := c.listener()
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	engines, err := c.engines(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer closing(engines, &err)
+	c.DatabaseURL, c.RedisURL = engines.PostgresURL(), engines.RedisURL()
+	if err := migrations.Up(ctx, c.DatabaseURL); err != nil {
+		return err
+	}
+	trusted := c.trusted(log)
+	if c.JWKSURL == "" {
+		if trusted, err = c.signing(c.DataDir); err != nil {
+			return err
+		}
+		trusted.Logger = log
+	}
+	server, err := newServer(ctx, c.config, trusted, log)
+	if err != nil {
+		return err
+	}
+	if c.Demo {
+		if err := makeDemo(ctx, server.channels, server.readStates, server.people); err != nil {
+			server.close(ctx)
+			return fmt.Errorf("make demo data: %w", err)
+		}
+	}
+	if err := c.greet(os.Stdout, listener.Addr(), trusted, engines); err != nil {
+		server.close(ctx)
+		return err
+	}
+	return server.run(ctx, listener)
+}
+
+// greet tells where to look.
+func (c *devCommand) greet(w io.Writer, address net.Addr, trusted auth.Config, engines *embedded.Engines) error {
+	base := "http://" + address.String()
+	var text strings.Builder
+	fmt.Fprintf(&text, "\nTidemark %s is running.\n\n", version())
+	if c.Playground {
+		fmt.Fprintf(&text, "  playground  %s/\n", base)
+	}
+	fmt.Fprintf(&text, "  GraphQL     %s/graphql\n  one call    %s/me\n", base, base)
+	fmt.Fprintf(&text, "  health      %s/healthz  %s/readyz  %s/metrics\n", base, base, base)
+	fmt.Fprintf(&text, "  Postgres    psql '%s'\n  Redis       redis-cli -u %s\n", engines.PostgresURL(), engines.RedisURL())
+	if trusted.Secret != "" && c.Demo {
+		fmt.Fprintf(&text, "\nTokens, good for %d days:\n\n", int(demoTokenTTL.Hours()/24))
+		for _, viewer := range demoPeople {
+			token, err := auth.Sign(trusted, viewer, demoTokenTTL)
+			if err != nil {
+				return err
+			}
+			fmt.Fprintf(&text, "  %-4s (%s)  %s\n", viewer.Name, viewer.ID, token)
+		}
+		token, err := auth.Sign(trusted, demoPeople[0], demoTokenTTL)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "\nAsk for %s's badges:\n\n  curl -s %s/graphql -H 'Content-Type: application/json' \\\n    -H 'Authorization: Bearer %s' \\\n    -d '%s'\n",
+			demoPeople[0].Name, base, token, `{"query":"{ badges { nodes { channel { name } unread { label } mentions { label } } total { unread { label } } } }"}`)
+	}
+	text.WriteString("\nStop with Ctrl-C. A second start finds everything again.\n\n")
+	_, err := io.WriteString(w, text.String())
+	return err
+}
+
+// loopback refuses an address that others can reach: the engines of a first run trust whoever is on this machine.
+func loopback(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return fmt.Errorf("--listen must be HOST:PORT: %w", err)
+	}
+	ip := net.ParseIP(host)
+	if host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil
+	}
+	return fmt.Errorf("--listen must be a loopback address such as 127.0.0.1:8080, not %q: dev is for this machine only", listen)
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// probeTimeout bounds a look at one part.
+const probeTimeout = time.Second
+
+// healthz says that the process runs. It asks nothing of the parts: a restart would not mend them.
+func (*server) healthz(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// readiness is what /readyz answers: each part, and what follows for the whole. Without Redis the server is degraded
+// and still right; without Postgres it can answer nothing.
+type readiness struct {
+	Status string            `json:"status"`
+	Parts  map[string]string `json:"parts"`
+}
+
+func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
+	defer cancel()
+	var both sync.WaitGroup
+	var postgres, redis error
+	both.Go(func() { postgres = s.store.Ping(ctx) })
+	both.Go(func() { redis = s.redis.Ping(ctx) })
+	both.Wait()
+
+	answer := readiness{Status: "ready", Parts: map[string]string{"postgres": part(postgres), "redis": part(redis)}}
+	status := http.StatusOK
+	switch {
+	case postgres != nil:
+		answer.Status, status = "unavailable", http.StatusServiceUnavailable
+	case redis != nil:
+		answer.Status = "degraded"
+	}
+	writeJSON(w, status, answer)
+}
+
+func part(err error) string {
+	if err != nil {
+		return "away"
+	}
+	return "ok"
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	// The client is gone where this fails: there is nobody left to tell.
+	_ = json.NewEncoder(w).Encode(v)
+}

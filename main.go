@@ -1,0 +1,41 @@
+// Command tidemark keeps the numbers on a messaging app right: channel badges, and the catch-up of devices.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+type commands struct {
+	Dev     devCommand     `cmd:"" set:"listen=127.0.0.1:8080" set:"open=true" set:"log=text" set:"rate=1000" set:"burst=10000" help:"Run with embedded engines, demo data and a playground, on this machine only."`
+	Serve   serveCommand   `cmd:"" set:"listen=:8080" set:"open=false" set:"log=json" set:"rate=100" set:"burst=1000" help:"Run in production."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database to the newest schema. Safe when several do it at once."`
+	Token   tokenCommand   `cmd:"" help:"Print a token for somebody."`
+	Replay  replayCommand  `cmd:"" help:"Replay a trace of real chat traffic, and check every badge."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var cli commands
+	parser := kong.Must(&cli,
+		kong.Name("tidemark"),
+		kong.Description("Right badges for messaging apps: a GraphQL API over Postgres and Redis."),
+		kong.DefaultEnvars("TIDEMARK"),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.UsageOnError(),
+	)
+	command, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	if err := command.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "tidemark:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop has been called
+	}
+}

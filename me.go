@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"net/http"
+
+	"tidemark/internal/auth"
+	"tidemark/internal/fault"
+	"tidemark/internal/readstate"
+)
+
+// summary is what GET /me answers.
+type summary struct {
+	UnreadChannels int    `json:"unread_channels"`
+	UnreadLabel    string `json:"unread_label"`
+	Mentions       int    `json:"mentions"`
+}
+
+// me answers the one cheap call that an app makes on its start, for those who speak no GraphQL.
+func (s *server) me(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), s.config.RequestTimeout)
+	defer cancel()
+	viewer, err := auth.ViewerFrom(ctx)
+	if err == nil {
+		err = s.people.Welcome(ctx, viewer)
+	}
+	var total readstate.Total
+	if err == nil {
+		total, err = s.readStates.Total(ctx, viewer.ID, readstate.DefaultCap)
+	}
+	if err != nil {
+		s.writeFault(w, r, err)
+		return
+	}
+	unread, mentions := total.Shown()
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, http.StatusOK, summary{
+		UnreadChannels: total.UnreadChannels, UnreadLabel: unread.Label(), Mentions: mentions.Count,
+	})
+}
+
+// writeFault answers with an error in the form that GraphQL gives it.
+func (s *server) writeFault(w http.ResponseWriter, r *http.Request, err error) {
+	status := http.StatusInternalServerError
+	code := fault.CodeOf(err)
+	switch code {
+	case fault.Unauthenticated:
+		status = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	case fault.Unavailable:
+		status = http.StatusServiceUnavailable
+	default:
+		s.log.ErrorContext(r.Context(), "call failed", "path", r.URL.Path, "error", err)
+	}
+	writeJSON(w, status, map[string]any{"errors": []any{
+		map[string]any{"message": fault.MessageOf(err), "extensions": map[string]any{"code": code}},
+	}})
+}

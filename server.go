@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"tidemark/graph"
+	"tidemark/internal/auth"
+	"tidemark/internal/channel"
+	"tidemark/internal/delivery"
+	"tidemark/internal/person"
+	"tidemark/internal/postgres"
+	"tidemark/internal/ratelimit"
+	"tidemark/internal/readstate"
+	"tidemark/internal/redis"
+	"tidemark/internal/telemetry"
+	"tidemark/playground"
+)
+
+const (
+	// Bounds of a request that is still being read, and of a connection that waits for the next one.
+	headerTimeout  = 5 * time.Second
+	readTimeout    = 15 * time.Second
+	idleTimeout    = 2 * time.Minute
+	maxHeaderBytes = 32 << 10
+	// writeGrace is how long after its deadline a call's answer may still be on its way to a slow client.
+	writeGrace = 10 * time.Second
+	// sweepEvery is how often devices that have long been silent are looked for.
+	sweepEvery = time.Hour
+)
+
+// server is one process of Tidemark: what it holds open, and what it serves.
+type server struct {
+	config     config
+	log        *slog.Logger
+	store      *postgres.Store
+	redis      *redis.Client
+	verifier   *auth.Verifier
+	telemetry  *telemetry.Telemetry
+	people     *person.Directory
+	channels   *channel.Channels
+	readStates *readstate.ReadStates
+	deliveries *delivery.Deliveries
+	handler    http.Handler
+}
+
+// newServer opens what a server needs. It does not fail because Postgres or Redis is away; run closes all of it.
+func newServer(ctx context.Context, config config, trusted auth.Config, log *slog.Logger) (s *server, err error) {
+	s = &server{config: config, log: log}
+	defer func() {
+		if err != nil {
+			s.close(ctx)
+		}
+	}()
+	if s.telemetry, err = telemetry.New(ctx, telemetry.Config{Version: version(), Tracing: telemetry.TracingRequested(os.Getenv)}); err != nil {
+		return nil, err
+	}
+	if s.store, err = postgres.Open(ctx, postgres.Config{
+		URL: config.DatabaseURL, MaxConnections: config.MaxConnections, Tracer: s.telemetry.PostgresTracer(),
+		StatementTimeout: config.StatementTimeout, LockTimeout: config.LockTimeout,
+	}); err != nil {
+		return nil, err
+	}
+	s.telemetry.ObservePool("primary", func() telemetry.PoolStat { return s.store.Stat() })
+	if s.redis, err = redis.Open(config.RedisURL); err != nil {
+		return nil, err
+	}
+	if err := s.redis.Instrument(s.telemetry.TraceRedis); err != nil {
+		return nil, err
+	}
+	if s.verifier, err = auth.NewVerifier(trusted); err != nil {
+		return nil, err
+	}
+	limiter, err := ratelimit.New(config.mutationLimit(), redis.NewRateLimits(s.redis), log)
+	if err != nil {
+		return nil, err
+	}
+	if s.people, err = person.NewDirectory(s.store); err != nil {
+		return nil, err
+	}
+	s.readStates = readstate.New(s.store)
+	s.channels = channel.NewChannels(s.store, s.readStates)
+	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
+
+	api := graph.Config{
+		Resolver:        &graph.Resolver{ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people},
+		Logger:          log,
+		Introspection:   config.Introspection,
+		Origins:         config.AllowOrigin,
+		RequestTimeout:  config.RequestTimeout,
+		MutationLimiter: limiter,
+		Extensions:      s.telemetry.GraphQL(),
+		Welcome:         s.people.Welcome,
+	}
+	if err := api.Validate(); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/graphql", s.verifier.Middleware(graph.NewHandler(api)))
+	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
+	mux.HandleFunc("GET /healthz", s.healthz)
+	mux.HandleFunc("GET /readyz", s.readyz)
+	mux.Handle("GET /metrics", s.telemetry.Metrics())
+	if config.Playground {
+		page, err := s.playground(trusted)
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle("/", page)
+	}
+	s.handler = s.telemetry.Handler(mux)
+	return s, nil
+}
+
+// run serves until ctx ends, lets what runs come to its end, and closes everything.
+func (s *server) run(ctx context.Context, listener net.Listener) error {
+	defer s.close(context.WithoutCancel(ctx))
+	// Calls outlive the signal by the drain's length; then their contexts end.
+	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
+	defer endCalls()
+	web := &http.Server{
+		Handler:           s.handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      readTimeout + s.config.RequestTimeout + writeGrace,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		BaseContext:       func(net.Listener) context.Context { return calls },
+	}
+	var background sync.WaitGroup
+	defer background.Wait()
+	sweeping, endSweeping := context.WithCancel(ctx)
+	defer endSweeping()
+	background.Go(func() { s.sweep(sweeping) })
+
+	served := make(chan error, 1)
+	go func() { served <- web.Serve(listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	s.log.Info("draining", "timeout", s.config.DrainTimeout)
+	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
+	defer cancel()
+	err := web.Shutdown(draining)
+	if errors.Is(err, context.DeadlineExceeded) {
+		endCalls()
+		err = web.Close()
+	}
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	if err != nil {
+		return fmt.Errorf("drain: %w", err)
+	}
+	return nil
+}
+
+// sweep forgets devices that have long been silent, until ctx ends.
+func (s *server) sweep(ctx context.Context) {
+	ticker := time.NewTicker(sweepEvery)
+	defer ticker.Stop()
+	for {
+		forgotten, err := s.deliveries.ForgetUnseen(ctx, time.Now().Add(-delivery.UnseenFor))
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.log.Warn("silent devices stay for now", "error", err)
+		case forgotten > 0:
+			s.log.Info("forgot silent devices", "devices", forgotten)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// close closes what newServer opened, whether it got to the end or not.
+func (s *server) close(ctx context.Context) {
+	if s.verifier != nil {
+		s.verifier.Close()
+	}
+	if s.redis != nil {
+		if err := s.redis.Close(); err != nil {
+			s.log.Warn("close Redis", "error", err)
+		}
+	}
+	if s.store != nil {
+		s.store.Close()
+	}
+	if s.telemetry != nil {
+		ctx, cancel := context.WithTimeout(ctx, headerTimeout)
+		defer cancel()
+		if err := s.telemetry.Shutdown(ctx); err != nil {
+			s.log.Warn("send the last traces", "error", err)
+		}
+	}
+}
+
+// trusted says whose tokens the server takes.
+func (c *config) trusted(log *slog.Logger) auth.Config {
+	return auth.Config{
+		Secret: c.JWTSecret, JWKSURL: c.JWKSURL, Issuer: c.JWTIssuer, Audience: c.JWTAudience, Logger: log,
+	}
+}
+
+// playground is GraphiQL, with a token for the first person where there is a secret to sign one with.
+func (s *server) playground(trusted auth.Config) (http.Handler, error) {
+	page := playground.Config{Endpoint: "/graphql", SubscriptionEndpoint: "/graphql"}
+	if trusted.Secret != "" {
+		var err error
+		if page.Token, err = auth.Sign(trusted, demoPeople[0], demoTokenTTL); err != nil {
+			return nil, err
+		}
+	}
+	return playground.Handler(page), nil
+}
