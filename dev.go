@@ -93,6 +93,13 @@ func (c *devCommand) greet(w io.Writer, address net.Addr, trusted auth.Config, e
 		fmt.Fprintf(&text, "\nAsk for %s's badges:\n\n  curl -s %s/graphql -H 'Content-Type: application/json' \\\n    -H 'Authorization: Bearer %s' \\\n    -d '%s'\n",
 			demoPeople[0].Name, base, token, `{"query":"{ badges { nodes { channel { name } unread { label } mentions { label } } total { unread { label } } } }"}`)
 	}
+	if trusted.Secret != "" {
+		text.WriteString("\nMore tokens: tidemark token --user 7 --name Gil")
+		if c.DataDir != "" {
+			text.WriteString(" --data-dir " + c.DataDir)
+		}
+		text.WriteString("\n")
+	}
 	text.WriteString("\nStop with Ctrl-C. A second start finds everything again.\n\n")
 	_, err := io.WriteString(w, text.String())
 	return err

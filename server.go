@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tidemark/graph"
 	"tidemark/internal/auth"
 	"tidemark/internal/channel"
@@ -82,6 +84,7 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 	if err != nil {
 		return nil, err
 	}
+	observe(s.telemetry.Registry(), limiter)
 	if s.people, err = person.NewDirectory(s.store); err != nil {
 		return nil, err
 	}
@@ -117,6 +120,20 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 	}
 	s.handler = s.telemetry.Handler(mux)
 	return s, nil
+}
+
+// observe adds what the limit on mutations has done to the metrics.
+func observe(metrics prometheus.Registerer, limiter *ratelimit.Limiter) {
+	metrics.MustRegister(
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_mutations_refused_total",
+			Help: "Mutations refused because their sender made too many.",
+		}, func() float64 { return float64(limiter.Stats().Refused) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_mutations_unshared_total",
+			Help: "Mutations whose limit this process decided alone, because Redis was away.",
+		}, func() float64 { return float64(limiter.Stats().Unshared) }),
+	)
 }
 
 // run serves until ctx ends, lets what runs come to its end, and closes everything.
