@@ -55,6 +55,20 @@ func UnmarshalDeviceID(ctx context.Context, v any) (id.Device, error) {
 	return id.Device(s), nil
 }
 
+// MarshalInt writes a count.
+func MarshalInt(n int) graphql.ContextMarshaler {
+	return plain(func(w io.Writer) { _, _ = w.Write(strconv.AppendInt(nil, int64(n), 10)) })
+}
+
+// UnmarshalInt reads a whole number of the 32 bits that GraphQL's Int has.
+func UnmarshalInt(ctx context.Context, v any) (int, error) {
+	n, err := graphql.UnmarshalInt32(v)
+	if err != nil {
+		return 0, fault.BadInput(argument(ctx), "must be a whole number of 32 bits")
+	}
+	return int(n), nil
+}
+
 // MarshalSeq writes a seq as a number.
 func MarshalSeq(s id.Seq) graphql.ContextMarshaler {
 	return plain(func(w io.Writer) { _, _ = w.Write(strconv.AppendInt(nil, int64(s), 10)) })
