@@ -112,7 +112,7 @@ CREATE INDEX message_deleted ON message (channel_id, deleted_version) WHERE dele
 CREATE INDEX message_everyone ON message (channel_id, seq) WHERE mentions_everyone;
 
 COMMENT ON COLUMN message.deleted_version IS 'The head''s version at its deletion; 0 while it stands.';
-COMMENT ON COLUMN message.mentions IS 'The members it names, without its sender; empty once it is deleted.';
+COMMENT ON COLUMN message.mentions IS 'Whom it names, in or out of the channel, without its sender; empty once it is deleted.';
 
 CREATE TABLE mention (
     user_id    bigint NOT NULL,
@@ -159,8 +159,23 @@ AS $$
 $$;
 -- +goose StatementEnd
 
+-- Names the running server and the database: as long as it says the same, so does store_epoch, which has to read a
+-- file for it. Empty on a standby, whose timeline may change while it runs.
+-- +goose StatementBegin
+CREATE FUNCTION store_instance() RETURNS text
+    LANGUAGE sql STABLE PARALLEL SAFE
+AS $$
+    SELECT CASE WHEN pg_is_in_recovery() THEN ''
+        ELSE extract(epoch FROM pg_postmaster_start_time()) || '-'
+            || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '-' || d.oid END
+    FROM pg_database d
+    WHERE d.datname = current_database()
+$$;
+-- +goose StatementEnd
+
 -- +goose Down
 
+DROP FUNCTION store_instance;
 DROP FUNCTION store_epoch;
 DROP TABLE device_sync_state, device, mention, message, channel_read_state, channel_head, channel, users;
 DROP SEQUENCE activity, channel_id;

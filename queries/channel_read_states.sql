@@ -105,7 +105,7 @@ SELECT
             ) AS named_with_everyone
         )
     END)::bigint AS mentions,
-    (SELECT store_epoch())::text AS store_epoch
+    (SELECT store_instance())::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 WHERE rs.user_id = @user_id AND rs.member
@@ -166,48 +166,21 @@ SELECT
                 LIMIT @count_to
             ) AS named_with_everyone
         )
-    END)::bigint AS mentions,
-    (SELECT store_epoch())::text AS store_epoch
+    END)::bigint AS mentions
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 WHERE rs.user_id = @user_id AND rs.channel_id = ANY(@channel_ids::bigint[]) AND rs.member
 ORDER BY rs.channel_id;
 
 -- name: GetStoreEpoch :one
--- GetStoreEpoch names this incarnation of the data.
-SELECT store_epoch()::text AS store_epoch;
-
--- name: AdvanceReadState :one
--- AdvanceReadState moves a cursor forward to up_to_seq, or to the head where that is nearer. It never moves it back.
--- Where nothing moves, because the cursor is there, the epoch is older than the stored one, or the person is not a
--- member, it returns no row and writes nothing.
-UPDATE channel_read_state rs
-SET
-    last_read_seq = least(@up_to_seq::bigint, h.high_water_seq),
-    receipt_seq = greatest(rs.receipt_seq, least(@up_to_seq::bigint, h.high_water_seq)),
-    version = rs.version + 1,
-    moved_at = clock_timestamp(),
-    moved_by = 'MARK_READ',
-    moved_device = sqlc.narg('device_id')
-FROM channel_head h
-WHERE rs.user_id = @user_id
-    AND rs.channel_id = @channel_id
-    AND h.channel_id = rs.channel_id
-    AND rs.member
-    AND rs.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, rs.read_epoch)
-    AND rs.last_read_seq < least(@up_to_seq::bigint, h.high_water_seq)
-RETURNING
-    rs.channel_id,
-    h.high_water_seq,
-    rs.last_read_seq,
-    rs.joined_seq,
-    rs.read_epoch,
-    rs.muted,
-    (h.version + rs.version)::bigint AS version,
-    h.activity;
+-- GetStoreEpoch names this incarnation of the data, and the server that says so.
+SELECT store_epoch()::text AS store_epoch, store_instance()::text AS store_instance;
 
 -- name: AdvanceReadStates :batchone
--- AdvanceReadStates is AdvanceReadState for several cursors, in the order given, all or none of them.
+-- AdvanceReadStates moves cursors forward, each to up_to_seq or to the head where that is nearer, in the order given,
+-- all or none of them. It never moves one back. Where nothing moves, because the cursor is there, the epoch is older
+-- than the stored one, or the person is not a member, it returns no row and writes nothing. It tells the head that it
+-- clamped to, and no badge: the head may have moved on by the time that the cursor is committed.
 UPDATE channel_read_state rs
 SET
     last_read_seq = least(@up_to_seq::bigint, h.high_water_seq),
@@ -240,13 +213,13 @@ SET
 FROM (
     SELECT b.user_id, b.channel_id, b.last_read_seq
     FROM channel_read_state b
-    WHERE b.user_id = @user_id AND b.channel_id = @channel_id
+    WHERE b.user_id = @user_id
+        AND b.channel_id = @channel_id
+        AND b.member
+        AND b.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, b.read_epoch)
     FOR UPDATE
 ) AS held
-WHERE rs.user_id = held.user_id
-    AND rs.channel_id = held.channel_id
-    AND rs.member
-    AND rs.read_epoch <= coalesce(sqlc.narg('read_epoch')::integer, rs.read_epoch)
+WHERE rs.user_id = held.user_id AND rs.channel_id = held.channel_id
 RETURNING held.last_read_seq > rs.last_read_seq AS moved;
 
 -- name: SetMuted :execrows

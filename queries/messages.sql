@@ -2,7 +2,8 @@
 -- SendMessage takes the channel's next seq, writes the message, and marks the sender read up to it, or does nothing.
 -- It returns no row where the sender is not a member. One who is removed while the statement waits for the head
 -- leaves sent_by empty, and the violated NOT NULL takes all of it back, the seq too; a client_message_id used
--- before does the same by message_client_message_id_once. Who is mentioned and is no member is left out.
+-- before does the same by message_client_message_id_once. mentions are kept whoever is named: to one who is no member,
+-- or joins later, they are from before joining, and count for nothing.
 WITH head AS (
     UPDATE channel_head h
     SET
@@ -31,19 +32,10 @@ sent_by AS (
     WHERE rs.user_id = @sender_id AND rs.channel_id = head.channel_id AND rs.member
     RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
 ),
-named AS (
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.user_id = ANY(@mentions::bigint[])
-        AND rs.channel_id = @channel_id
-        AND rs.member
-        AND rs.user_id <> @sender_id
-    ORDER BY rs.user_id
-),
 mentioned AS (
     INSERT INTO mention (user_id, channel_id, seq)
     SELECT named.user_id, head.channel_id, head.high_water_seq
-    FROM named, head
+    FROM head, unnest(@mentions::bigint[]) AS named (user_id)
     WHERE NOT @mentions_everyone::boolean
     RETURNING user_id
 ),
@@ -59,7 +51,7 @@ sent AS (
         clock_timestamp(),
         @mentions_everyone,
         sqlc.narg('client_message_id'),
-        ARRAY(SELECT named.user_id FROM named),
+        @mentions,
         @body
     FROM head
     RETURNING created_at

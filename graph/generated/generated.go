@@ -289,8 +289,8 @@ type Mutation {
   """
   Sends a message of at most 20,000 characters, and marks the sender read up to it. Give a clientMessageId (at most
   128 characters, the sender's own for this channel): a retry then answers with the first message instead of sending
-  another; with another body it is CONFLICT. mentions names at most 50 people; who is not in the channel is passed
-  over. mentionsEveryone names all members.
+  another; with another body it is CONFLICT. mentions names at most 50 people; for who is not in the channel it
+  does nothing. mentionsEveryone names all members.
   """
   sendMessage(channelId: ID!, body: String!, clientMessageId: ID, mentions: [ID!], mentionsEveryone: Boolean! = false): SendMessageResult!
 

@@ -65,13 +65,13 @@ type Badges interface {
 }
 
 // Send writes a message and marks its sender read up to it. With a ClientMessageID that the sender used in this
-// channel before, it returns that message, or CONFLICT where the body is another one. Who is mentioned and is not in
-// the channel is left out. The work is the same for a channel of any size.
+// channel before, it returns that message, or CONFLICT where the body is another one. To mention somebody who is not in
+// the channel does nothing. The work is the same for a channel of any size.
 func (c *Channels) Send(ctx context.Context, viewer person.Viewer, draft Draft, limit int) (Sent, error) {
 	if err := draft.check(); err != nil {
 		return Sent{}, err
 	}
-	draft.Mentions = distinct(draft.Mentions)
+	draft.Mentions = slices.DeleteFunc(distinct(draft.Mentions), func(u id.User) bool { return u == viewer.ID })
 	sent, err := c.store.Send(ctx, viewer.ID, draft)
 	if err == nil {
 		sent.Message = sent.Message.For(viewer.ID)

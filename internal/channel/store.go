@@ -23,7 +23,8 @@ type Store interface {
 	// Members returns at most limit members with larger ids than after, in the order of their ids.
 	Members(ctx context.Context, channel id.Channel, after id.User, limit int) ([]person.Person, error)
 	// Send writes a message and its sender's cursor in one step. It is NOT_FOUND where the sender is not in the
-	// channel, and ErrClientMessageIDUsed where a message of that name is there.
+	// channel, and ErrClientMessageIDUsed where a message of that name is there. The mentions are distinct and do not
+	// hold the sender.
 	Send(ctx context.Context, sender id.User, draft Draft) (Sent, error)
 	// MessageByClientID returns what an earlier send of that name wrote.
 	MessageByClientID(ctx context.Context, sender id.User, channel id.Channel, clientID string) (Message, error)

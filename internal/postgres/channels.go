@@ -17,8 +17,8 @@ import (
 // directPairOnce is the constraint that two people have one direct channel.
 const directPairOnce = "channel_direct_pair_once"
 
-// idTries bounds how often an id of ours may meet one that a product gave out itself.
-const idTries = 8
+// idTries bounds how many ids in a row may be such as a product gave out itself, where we are to give one out.
+const idTries = 100
 
 // errIDTaken says that an id given out by the sequence is in use.
 var errIDTaken = errors.New("channel id is taken")

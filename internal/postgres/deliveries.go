@@ -25,6 +25,10 @@ func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, c
 	if err != nil {
 		return delivery.State{}, "", err
 	}
+	epoch, err := s.storeEpoch(ctx, row.StoreInstance)
+	if err != nil {
+		return delivery.State{}, "", err
+	}
 	return delivery.State{
 		ChannelID:        channelID,
 		JoinedSeq:        id.Seq(row.JoinedSeq),
@@ -33,7 +37,7 @@ func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, c
 		DeletedVersion:   id.Seq(row.DeletedVersion),
 		DeliveredSeq:     (*id.Seq)(row.DeliveredSeq),
 		DeliveredVersion: (*id.Seq)(row.DeliveredVersion),
-	}, row.StoreEpoch, nil
+	}, epoch, nil
 }
 
 // SyncStates implements delivery.Store.

@@ -3,8 +3,6 @@ package postgres
 import (
 	"context"
 
-	"github.com/jackc/pgx/v5"
-
 	"tidemark/internal/id"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
@@ -18,15 +16,18 @@ func (s *Store) Badges(ctx context.Context, user id.User, limit int) ([]readstat
 	if err != nil {
 		return nil, "", err
 	}
-	if len(rows) == 0 {
-		epoch, err := s.StoreEpoch(ctx)
-		return nil, epoch, err
-	}
+	var instance string
 	badges := make([]readstate.Badge, len(rows))
 	for i, row := range rows {
-		badges[i] = badge(user, row)
+		badges[i] = badge(user, dbsqlc.ListBadgesOfRow{
+			ChannelID: row.ChannelID, HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
+			ReadEpoch: row.ReadEpoch, Muted: row.Muted, Version: row.Version, Activity: row.Activity,
+			Unread: row.Unread, Mentions: row.Mentions,
+		})
+		instance = row.StoreInstance
 	}
-	return badges, rows[0].StoreEpoch, nil
+	epoch, err := s.storeEpoch(ctx, instance)
+	return badges, epoch, err
 }
 
 // BadgesOf implements readstate.Store.
@@ -41,63 +42,28 @@ func (s *Store) BadgesOf(ctx context.Context, user id.User, channels []id.Channe
 	}
 	badges := make([]readstate.Badge, len(rows))
 	for i, row := range rows {
-		badges[i] = badge(user, dbsqlc.ListBadgesRow(row))
+		badges[i] = badge(user, row)
 	}
 	return badges, nil
 }
 
-// StoreEpoch names this incarnation of the data: after a restore, or a failover that lost commits, it is another.
-func (s *Store) StoreEpoch(ctx context.Context) (string, error) {
-	return again(ctx, func() (string, error) { return s.q.GetStoreEpoch(ctx, s.pool) })
-}
-
-// Advance implements readstate.Store.
-func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cursor readstate.Cursor) (readstate.Badge, bool, error) {
-	params := dbsqlc.AdvanceReadStateParams(advanceParams(user, device, cursor))
-	row, err := again(ctx, func() (*dbsqlc.AdvanceReadStateRow, error) {
-		row, err := s.q.AdvanceReadState(ctx, s.pool, params)
-		if noRows(err) {
-			return nil, nil //nolint:nilnil // no row is an answer: nothing moved
-		}
-		return &row, err
-	})
-	if err != nil || row == nil {
-		return readstate.Badge{}, false, err
-	}
-	return readstate.Badge{
-		UserID:       user,
-		ChannelID:    id.Channel(row.ChannelID),
-		Version:      id.Seq(row.Version),
-		HighWaterSeq: id.Seq(row.HighWaterSeq),
-		LastReadSeq:  id.Seq(row.LastReadSeq),
-		JoinedSeq:    id.Seq(row.JoinedSeq),
-		ReadEpoch:    int(row.ReadEpoch),
-		Muted:        row.Muted,
-		Activity:     row.Activity,
-	}, true, nil
-}
-
-// AdvanceMany implements readstate.Store. The statements travel together and are one transaction.
-func (s *Store) AdvanceMany(ctx context.Context, user id.User, device id.Device, cursors []readstate.Cursor) ([]readstate.Move, error) {
+// Advance implements readstate.Store. The statements travel together and are one transaction.
+func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cursors []readstate.Cursor) ([]readstate.Move, error) {
 	params := make([]dbsqlc.AdvanceReadStatesParams, len(cursors))
 	for i, c := range cursors {
 		params[i] = advanceParams(user, device, c)
 	}
-	return again(ctx, func() ([]readstate.Move, error) {
-		moves := make([]readstate.Move, len(cursors))
-		err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			var failed error
-			s.q.AdvanceReadStates(ctx, tx, params).QueryRow(func(i int, highWater int64, err error) {
-				switch {
-				case err == nil:
-					moves[i] = readstate.Move{Moved: true, HighWaterSeq: id.Seq(highWater)}
-				case !noRows(err) && failed == nil:
-					failed = err
-				}
-			})
-			return failed
+	return again(ctx, func() (moves []readstate.Move, failed error) {
+		moves = make([]readstate.Move, len(cursors))
+		s.q.AdvanceReadStates(ctx, s.pool, params).QueryRow(func(i int, highWater int64, err error) {
+			switch {
+			case err == nil:
+				moves[i] = readstate.Move{Moved: true, HighWaterSeq: id.Seq(highWater)}
+			case !noRows(err) && failed == nil:
+				failed = err
+			}
 		})
-		return moves, err
+		return moves, failed
 	})
 }
 
@@ -120,7 +86,7 @@ func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, 
 	return err
 }
 
-func badge(user id.User, row dbsqlc.ListBadgesRow) readstate.Badge {
+func badge(user id.User, row dbsqlc.ListBadgesOfRow) readstate.Badge {
 	return readstate.Badge{
 		UserID:       user,
 		ChannelID:    id.Channel(row.ChannelID),

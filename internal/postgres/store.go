@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,8 +42,9 @@ const (
 
 // Store keeps everything that must last.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *dbsqlc.Queries
+	pool   *pgxpool.Pool
+	q      *dbsqlc.Queries
+	epochs atomic.Pointer[epochs]
 }
 
 var (
@@ -61,16 +64,19 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	conn := pool.ConnConfig
 	conn.ConnectTimeout = connectTimeout
 	conn.Tracer = config.Tracer
-	setDefault := func(name string, d time.Duration) {
-		if _, ok := conn.RuntimeParams[name]; !ok {
-			conn.RuntimeParams[name] = strconv.FormatInt(d.Milliseconds(), 10)
+	for name, value := range map[string]string{
+		"application_name":                    "tidemark",
+		"statement_timeout":                   milliseconds(config.StatementTimeout, defaultStatementTimeout),
+		"lock_timeout":                        milliseconds(config.LockTimeout, defaultLockTimeout),
+		"idle_in_transaction_session_timeout": milliseconds(idleInTransactionTimeout, 0),
+		// Every statement reads few rows by their keys, from memory as a rule: to scan a table, or to compile a plan for
+		// its cost, is never worth it.
+		"random_page_cost": "1.1",
+		"jit":              "off",
+	} {
+		if _, given := conn.RuntimeParams[name]; !given {
+			conn.RuntimeParams[name] = value
 		}
-	}
-	setDefault("statement_timeout", orDefault(config.StatementTimeout, defaultStatementTimeout))
-	setDefault("lock_timeout", orDefault(config.LockTimeout, defaultLockTimeout))
-	setDefault("idle_in_transaction_session_timeout", idleInTransactionTimeout)
-	if _, ok := conn.RuntimeParams["application_name"]; !ok {
-		conn.RuntimeParams["application_name"] = "tidemark"
 	}
 
 	switch given, err := pgx.ParseConfig(config.URL); {
@@ -111,9 +117,6 @@ func (s *Store) inTx(ctx context.Context, f func(pgx.Tx) error) error {
 	return translate(pgx.BeginFunc(ctx, s.pool, f))
 }
 
-func orDefault(d, otherwise time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return otherwise
+func milliseconds(d, otherwise time.Duration) string {
+	return strconv.FormatInt(cmp.Or(d, otherwise).Milliseconds(), 10)
 }

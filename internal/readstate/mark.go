@@ -50,44 +50,25 @@ type Result struct {
 const settleTries = 16
 
 // MarkRead moves a person's cursor forward. It never moves it back, nor past the newest message. The counts of the
-// badge it returns go to limit.
+// badge it returns go to limit. It is NOT_FOUND where the person is not in the channel.
 func (r *ReadStates) MarkRead(ctx context.Context, user id.User, device id.Device, cursor Cursor, limit int) (Result, error) {
-	if err := checkMark(device, limit); err != nil {
-		return Result{}, err
-	}
 	if err := fault.CheckRange("upToSeq", cursor.UpToSeq, 0, id.MaxSeq); err != nil {
 		return Result{}, err
 	}
-	for range settleTries {
-		badge, moved, err := r.store.Advance(ctx, user, device, cursor)
-		if err != nil {
-			return Result{}, fmt.Errorf("mark read: %w", err)
-		}
-		outcome := cursor.moved(badge.HighWaterSeq)
-		// At the newest message there is nothing to count. Elsewhere, and to tell why nothing moved, look again: a look
-		// within the statement that waited for the row's lock would see what was there before the wait.
-		if !moved || badge.UnreadUpperBound() > 0 {
-			if badge, err = r.Badge(ctx, user, cursor.ChannelID, limit); err != nil {
-				return Result{}, err
-			}
-		}
-		settled := true
-		if !moved {
-			outcome, settled = cursor.stayed(badge)
-		}
-		if settled {
-			return Result{ChannelID: cursor.ChannelID, Outcome: outcome, Badge: &badge}, nil
-		}
+	results, err := r.mark(ctx, user, device, []Cursor{cursor}, limit)
+	switch {
+	case err != nil:
+		return Result{}, fmt.Errorf("mark read: %w", err)
+	case results[0].Outcome == NotFound:
+		return Result{}, fault.NoChannel()
+	default:
+		return results[0], nil
 	}
-	return Result{}, fault.NotAvailable(fmt.Errorf("mark read: channel %d did not settle", cursor.ChannelID))
 }
 
 // MarkManyRead is MarkRead for several channels at once: all cursors move, or none where an error is returned. Each
 // is answered, in order; a channel that the person is not in by the outcome NotFound.
 func (r *ReadStates) MarkManyRead(ctx context.Context, user id.User, device id.Device, cursors []Cursor, limit int) ([]Result, error) {
-	if err := checkMark(device, limit); err != nil {
-		return nil, err
-	}
 	if len(cursors) > MaxCursors {
 		return nil, fault.BadInput("cursors", "must have at most %d entries", MaxCursors)
 	}
@@ -107,22 +88,45 @@ func (r *ReadStates) MarkManyRead(ctx context.Context, user id.User, device id.D
 	for i, from := range order {
 		sorted[i] = cursors[from]
 	}
-
+	marked, err := r.mark(ctx, user, device, sorted, limit)
+	if err != nil {
+		return nil, fmt.Errorf("mark many read: %w", err)
+	}
 	results := make([]Result, len(cursors))
+	for i, from := range order {
+		results[from] = marked[i]
+	}
+	return results, nil
+}
+
+// mark moves cursors, which come in the order of their channels, and looks again to tell what became of each. The
+// badge is always of that later look: put together from what the move itself saw, it could be of a moment that never
+// was, under a version that another badge has too.
+func (r *ReadStates) mark(ctx context.Context, user id.User, device id.Device, cursors []Cursor, limit int) ([]Result, error) {
+	if err := CheckCap(limit); err != nil {
+		return nil, err
+	}
+	if err := fault.CheckText("deviceId", string(device), 0, maxDeviceName); err != nil {
+		return nil, err
+	}
+	results := make([]Result, len(cursors))
+	if len(cursors) == 0 {
+		return results, nil
+	}
 	for range settleTries {
-		moves, err := r.store.AdvanceMany(ctx, user, device, sorted)
+		moves, err := r.store.Advance(ctx, user, device, cursors)
 		if err != nil {
-			return nil, fmt.Errorf("mark many read: %w", err)
+			return nil, err
 		}
-		badges, err := r.badgesOf(ctx, user, sorted, limit)
+		badges, err := r.badgesOf(ctx, user, cursors, limit)
 		if err != nil {
-			return nil, fmt.Errorf("mark many read: %w", err)
+			return nil, err
 		}
 		settledAll := true
-		for i, c := range sorted {
+		for i, c := range cursors {
 			badge, member := badges[c.ChannelID]
 			result := Result{ChannelID: c.ChannelID, Badge: &badge}
-			switch earlier := results[order[i]].Outcome; {
+			switch earlier := results[i].Outcome; {
 			case !member:
 				result.Badge, result.Outcome = nil, NotFound
 			case moves[i].Moved:
@@ -134,13 +138,13 @@ func (r *ReadStates) MarkManyRead(ctx context.Context, user id.User, device id.D
 				result.Outcome, settled = c.stayed(badge)
 				settledAll = settledAll && settled
 			}
-			results[order[i]] = result
+			results[i] = result
 		}
 		if settledAll {
 			return results, nil
 		}
 	}
-	return nil, fault.NotAvailable(fmt.Errorf("mark many read: person %d did not settle", user))
+	return nil, fault.NotAvailable(fmt.Errorf("cursors of person %d did not settle", user))
 }
 
 // MarkUnread makes seq and all after it unread again, but for what was there before the person joined. It begins a
@@ -207,11 +211,4 @@ func (r *ReadStates) badgesOf(ctx context.Context, user id.User, cursors []Curso
 		badges[b.ChannelID] = b
 	}
 	return badges, nil
-}
-
-func checkMark(device id.Device, limit int) error {
-	if err := CheckCap(limit); err != nil {
-		return err
-	}
-	return fault.CheckText("deviceId", string(device), 0, maxDeviceName)
 }

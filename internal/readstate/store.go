@@ -13,12 +13,10 @@ type Store interface {
 	Badges(ctx context.Context, user id.User, limit int) (badges []Badge, storeEpoch string, err error)
 	// BadgesOf returns the badges of some channels, in no particular order, without those that the person is not in.
 	BadgesOf(ctx context.Context, user id.User, channels []id.Channel, limit int) ([]Badge, error)
-	// Advance moves a cursor forward, never past the head, and never back. moved is false, and nothing is written,
-	// where the cursor is there already, the epoch is older than the stored one, or the person is not in the channel.
-	// The badge's counts are not read.
-	Advance(ctx context.Context, user id.User, device id.Device, cursor Cursor) (badge Badge, moved bool, err error)
-	// AdvanceMany is Advance for several cursors in the order given: all of them or, on an error, none.
-	AdvanceMany(ctx context.Context, user id.User, device id.Device, cursors []Cursor) ([]Move, error)
+	// Advance moves cursors forward in the order given, none past its channel's head, and none back: all of them or, on
+	// an error, none. One that is there already, one of an older epoch than the stored, and one in a channel that the
+	// person is not in stays, and nothing is written for it.
+	Advance(ctx context.Context, user id.User, device id.Device, cursors []Cursor) ([]Move, error)
 	// Retreat moves a cursor back to before seq, not past joining and never forward, and begins a new epoch. done is
 	// false, and nothing is written, where the epoch is older than the stored one or the person is not in the channel.
 	Retreat(ctx context.Context, user id.User, channel id.Channel, seq id.Seq, epoch *int) (moved, done bool, err error)

@@ -47,7 +47,10 @@ type AdvanceReadStatesParams struct {
 	ReadEpoch *int32
 }
 
-// AdvanceReadStates is AdvanceReadState for several cursors, in the order given, all or none of them.
+// AdvanceReadStates moves cursors forward, each to up_to_seq or to the head where that is nearer, in the order given,
+// all or none of them. It never moves one back. Where nothing moves, because the cursor is there, the epoch is older
+// than the stored one, or the person is not a member, it returns no row and writes nothing. It tells the head that it
+// clamped to, and no badge: the head may have moved on by the time that the cursor is committed.
 func (q *Queries) AdvanceReadStates(ctx context.Context, db DBTX, arg []AdvanceReadStatesParams) *AdvanceReadStatesBatchResults {
 	batch := &pgx.Batch{}
 	for _, a := range arg {

@@ -7,77 +7,6 @@ import (
 	"context"
 )
 
-const advanceReadState = `-- name: AdvanceReadState :one
-UPDATE channel_read_state rs
-SET
-    last_read_seq = least($1::bigint, h.high_water_seq),
-    receipt_seq = greatest(rs.receipt_seq, least($1::bigint, h.high_water_seq)),
-    version = rs.version + 1,
-    moved_at = clock_timestamp(),
-    moved_by = 'MARK_READ',
-    moved_device = $2
-FROM channel_head h
-WHERE rs.user_id = $3
-    AND rs.channel_id = $4
-    AND h.channel_id = rs.channel_id
-    AND rs.member
-    AND rs.read_epoch <= coalesce($5::integer, rs.read_epoch)
-    AND rs.last_read_seq < least($1::bigint, h.high_water_seq)
-RETURNING
-    rs.channel_id,
-    h.high_water_seq,
-    rs.last_read_seq,
-    rs.joined_seq,
-    rs.read_epoch,
-    rs.muted,
-    (h.version + rs.version)::bigint AS version,
-    h.activity
-`
-
-type AdvanceReadStateParams struct {
-	UpToSeq   int64
-	DeviceID  *string
-	UserID    int64
-	ChannelID int64
-	ReadEpoch *int32
-}
-
-type AdvanceReadStateRow struct {
-	ChannelID    int64
-	HighWaterSeq int64
-	LastReadSeq  int64
-	JoinedSeq    int64
-	ReadEpoch    int32
-	Muted        bool
-	Version      int64
-	Activity     int64
-}
-
-// AdvanceReadState moves a cursor forward to up_to_seq, or to the head where that is nearer. It never moves it back.
-// Where nothing moves, because the cursor is there, the epoch is older than the stored one, or the person is not a
-// member, it returns no row and writes nothing.
-func (q *Queries) AdvanceReadState(ctx context.Context, db DBTX, arg AdvanceReadStateParams) (AdvanceReadStateRow, error) {
-	row := db.QueryRow(ctx, advanceReadState,
-		arg.UpToSeq,
-		arg.DeviceID,
-		arg.UserID,
-		arg.ChannelID,
-		arg.ReadEpoch,
-	)
-	var i AdvanceReadStateRow
-	err := row.Scan(
-		&i.ChannelID,
-		&i.HighWaterSeq,
-		&i.LastReadSeq,
-		&i.JoinedSeq,
-		&i.ReadEpoch,
-		&i.Muted,
-		&i.Version,
-		&i.Activity,
-	)
-	return i, err
-}
-
 const getJoinedSeq = `-- name: GetJoinedSeq :one
 SELECT joined_seq
 FROM channel_read_state
@@ -93,15 +22,20 @@ func (q *Queries) GetJoinedSeq(ctx context.Context, db DBTX, userID int64, chann
 }
 
 const getStoreEpoch = `-- name: GetStoreEpoch :one
-SELECT store_epoch()::text AS store_epoch
+SELECT store_epoch()::text AS store_epoch, store_instance()::text AS store_instance
 `
 
-// GetStoreEpoch names this incarnation of the data.
-func (q *Queries) GetStoreEpoch(ctx context.Context, db DBTX) (string, error) {
+type GetStoreEpochRow struct {
+	StoreEpoch    string
+	StoreInstance string
+}
+
+// GetStoreEpoch names this incarnation of the data, and the server that says so.
+func (q *Queries) GetStoreEpoch(ctx context.Context, db DBTX) (GetStoreEpochRow, error) {
 	row := db.QueryRow(ctx, getStoreEpoch)
-	var store_epoch string
-	err := row.Scan(&store_epoch)
-	return store_epoch, err
+	var i GetStoreEpochRow
+	err := row.Scan(&i.StoreEpoch, &i.StoreInstance)
+	return i, err
 }
 
 const joinChannel = `-- name: JoinChannel :execrows
@@ -207,7 +141,7 @@ SELECT
             ) AS named_with_everyone
         )
     END)::bigint AS mentions,
-    (SELECT store_epoch())::text AS store_epoch
+    (SELECT store_instance())::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 WHERE rs.user_id = $2 AND rs.member
@@ -215,17 +149,17 @@ ORDER BY h.activity DESC
 `
 
 type ListBadgesRow struct {
-	ChannelID    int64
-	HighWaterSeq int64
-	LastReadSeq  int64
-	JoinedSeq    int64
-	ReadEpoch    int32
-	Muted        bool
-	Version      int64
-	Activity     int64
-	Unread       int64
-	Mentions     int64
-	StoreEpoch   string
+	ChannelID     int64
+	HighWaterSeq  int64
+	LastReadSeq   int64
+	JoinedSeq     int64
+	ReadEpoch     int32
+	Muted         bool
+	Version       int64
+	Activity      int64
+	Unread        int64
+	Mentions      int64
+	StoreInstance string
 }
 
 // ListBadges returns the badge of each channel that the person is in, newest activity first. Where nothing in the
@@ -251,7 +185,7 @@ func (q *Queries) ListBadges(ctx context.Context, db DBTX, countTo int32, userID
 			&i.Activity,
 			&i.Unread,
 			&i.Mentions,
-			&i.StoreEpoch,
+			&i.StoreInstance,
 		); err != nil {
 			return nil, err
 		}
@@ -316,8 +250,7 @@ SELECT
                 LIMIT $1
             ) AS named_with_everyone
         )
-    END)::bigint AS mentions,
-    (SELECT store_epoch())::text AS store_epoch
+    END)::bigint AS mentions
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 WHERE rs.user_id = $2 AND rs.channel_id = ANY($3::bigint[]) AND rs.member
@@ -341,7 +274,6 @@ type ListBadgesOfRow struct {
 	Activity     int64
 	Unread       int64
 	Mentions     int64
-	StoreEpoch   string
 }
 
 // ListBadgesOf is ListBadges for some channels, in the order of their ids. Channels that the person is not in are
@@ -366,7 +298,6 @@ func (q *Queries) ListBadgesOf(ctx context.Context, db DBTX, arg ListBadgesOfPar
 			&i.Activity,
 			&i.Unread,
 			&i.Mentions,
-			&i.StoreEpoch,
 		); err != nil {
 			return nil, err
 		}
@@ -462,21 +393,21 @@ SET
 FROM (
     SELECT b.user_id, b.channel_id, b.last_read_seq
     FROM channel_read_state b
-    WHERE b.user_id = $3 AND b.channel_id = $4
+    WHERE b.user_id = $2
+        AND b.channel_id = $3
+        AND b.member
+        AND b.read_epoch <= coalesce($4::integer, b.read_epoch)
     FOR UPDATE
 ) AS held
-WHERE rs.user_id = held.user_id
-    AND rs.channel_id = held.channel_id
-    AND rs.member
-    AND rs.read_epoch <= coalesce($2::integer, rs.read_epoch)
+WHERE rs.user_id = held.user_id AND rs.channel_id = held.channel_id
 RETURNING held.last_read_seq > rs.last_read_seq AS moved
 `
 
 type RetreatReadStateParams struct {
 	FromSeq   int64
-	ReadEpoch *int32
 	UserID    int64
 	ChannelID int64
+	ReadEpoch *int32
 }
 
 // RetreatReadState makes from_seq and all after it unread again, though never what was there before joining, and
@@ -485,9 +416,9 @@ type RetreatReadStateParams struct {
 func (q *Queries) RetreatReadState(ctx context.Context, db DBTX, arg RetreatReadStateParams) (bool, error) {
 	row := db.QueryRow(ctx, retreatReadState,
 		arg.FromSeq,
-		arg.ReadEpoch,
 		arg.UserID,
 		arg.ChannelID,
+		arg.ReadEpoch,
 	)
 	var moved bool
 	err := row.Scan(&moved)

@@ -157,7 +157,7 @@ SELECT
     h.deleted_version,
     d.last_delivered_seq AS delivered_seq,
     d.version AS delivered_version,
-    store_epoch()::text AS store_epoch
+    store_instance()::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN device_sync_state d
@@ -178,7 +178,7 @@ type GetSyncStateRow struct {
 	DeletedVersion   int64
 	DeliveredSeq     *int64
 	DeliveredVersion *int64
-	StoreEpoch       string
+	StoreInstance    string
 }
 
 // GetSyncState returns all that decides between a diff and a resync. The head is read before any message is, so
@@ -193,7 +193,7 @@ func (q *Queries) GetSyncState(ctx context.Context, db DBTX, arg GetSyncStatePar
 		&i.DeletedVersion,
 		&i.DeliveredSeq,
 		&i.DeliveredVersion,
-		&i.StoreEpoch,
+		&i.StoreInstance,
 	)
 	return i, err
 }

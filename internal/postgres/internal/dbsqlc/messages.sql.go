@@ -349,19 +349,10 @@ sent_by AS (
     WHERE rs.user_id = $1 AND rs.channel_id = head.channel_id AND rs.member
     RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
 ),
-named AS (
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.user_id = ANY($4::bigint[])
-        AND rs.channel_id = $3
-        AND rs.member
-        AND rs.user_id <> $1
-    ORDER BY rs.user_id
-),
 mentioned AS (
     INSERT INTO mention (user_id, channel_id, seq)
     SELECT named.user_id, head.channel_id, head.high_water_seq
-    FROM named, head
+    FROM head, unnest($4::bigint[]) AS named (user_id)
     WHERE NOT $2::boolean
     RETURNING user_id
 ),
@@ -377,7 +368,7 @@ sent AS (
         clock_timestamp(),
         $2,
         $5,
-        ARRAY(SELECT named.user_id FROM named),
+        $4,
         $6
     FROM head
     RETURNING created_at
@@ -419,7 +410,8 @@ type SendMessageRow struct {
 // SendMessage takes the channel's next seq, writes the message, and marks the sender read up to it, or does nothing.
 // It returns no row where the sender is not a member. One who is removed while the statement waits for the head
 // leaves sent_by empty, and the violated NOT NULL takes all of it back, the seq too; a client_message_id used
-// before does the same by message_client_message_id_once. Who is mentioned and is no member is left out.
+// before does the same by message_client_message_id_once. mentions are kept whoever is named: to one who is no member,
+// or joins later, they are from before joining, and count for nothing.
 func (q *Queries) SendMessage(ctx context.Context, db DBTX, arg SendMessageParams) (SendMessageRow, error) {
 	row := db.QueryRow(ctx, sendMessage,
 		arg.SenderID,

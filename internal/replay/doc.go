@@ -1,0 +1,33 @@
+// Package replay sends recorded chat traffic through the service, lets people read it, and proves at the end that
+// every badge of everyone is right.
+//
+// # What happens
+//
+// Whoever writes or is named in a channel is its member from the start. Each line of the trace is a message in its
+// channel; with a reply_to it is also one in the direct channel of the two, which the first such line makes. People
+// read before they write and in bursts, from several devices whose calls come twice, late and out of order; now and
+// then they mark unread, mute, delete, leave and come back. Who does what after which line follows from the seed
+// alone: two runs of one trace with one seed end with the same badges.
+//
+// # What waits for what
+//
+// Calls run side by side, so races are real, and only where the order of two makes a difference does one wait:
+//
+//	send, leave, come back,              after all of these that came before in the channel
+//	mark read past the newest message
+//
+//	mark unread, mute, leave, come back, after all that this person did in the channel before; whatever they do
+//	mark read past the newest message    there next comes after it
+//
+//	mark read, delete, a repeated send   after what was sent in the channel before; whatever comes next in the
+//	                                     channel, their own sends too, does not wait for it
+//
+// What everybody must see at the end is therefore known beforehand, whatever the scheduling.
+//
+// # The proof
+//
+// What must come out is kept in memory by one goroutine that follows the trace, in the plainest way there is: lists
+// of messages, and a cursor for each person and channel. It shares no code with what it judges. At the end each
+// channel's messages are read back, and must be those sent, their seqs without a gap. Then every badge and total of
+// everyone is read, page by page, and must be what counting the messages one by one gives.
+package replay
