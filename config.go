@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,11 +16,21 @@ import (
 	"tidemark/internal/telemetry"
 )
 
-// place says where the data are. Every command takes it.
-type place struct {
-	DataDir     string `placeholder:"DIR" help:"Where the embedded engines and the token secret are kept. Default: /var/lib/tidemark for root, else tidemark below XDG_DATA_HOME or ~/.local/share."`
+// dataDir says where embedded engines and the token secret are. Every command takes it.
+type dataDir struct {
+	DataDir string `placeholder:"DIR" help:"Where the embedded engines and the token secret are kept. Default: /var/lib/tidemark for root, else tidemark below XDG_DATA_HOME or ~/.local/share."`
+}
+
+// database says where Postgres is.
+type database struct {
+	dataDir     `embed:""`
 	DatabaseURL string `name:"database-url" env:"DATABASE_URL,TIDEMARK_DATABASE_URL" placeholder:"URL" help:"Postgres. Left out, the one that runs in the data directory, or one that is started there."`
-	RedisURL    string `name:"redis-url" env:"REDIS_URL,TIDEMARK_REDIS_URL" placeholder:"URL" help:"Redis. Left out, likewise."`
+}
+
+// place says where the data are.
+type place struct {
+	database `embed:""`
+	RedisURL string `name:"redis-url" env:"REDIS_URL,TIDEMARK_REDIS_URL" placeholder:"URL" help:"Redis. Left out, the one that runs in the data directory, or one that is started there."`
 }
 
 // tokens says whose tokens are good. Exactly one of secret and key set is used.
@@ -87,8 +98,8 @@ func (c *config) logger() (*slog.Logger, error) {
 }
 
 // listener opens the address before anything else is started, so that one in use is known at once.
-func (c *config) listener() (net.Listener, error) {
-	l, err := net.Listen("tcp", c.Listen)
+func (c *config) listener(ctx context.Context) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w (give another with --listen)", c.Listen, err)
 	}

@@ -23,13 +23,13 @@ var demoPeople = []person.Viewer{
 	{ID: 4, Name: "Dina", Role: person.RoleUser},
 }
 
-// demoSetup makes channels for the people of the demo.
-var demoSetup = person.Viewer{ID: 1, Role: person.RoleService}
+// demoMaker makes channels for the people of the demo. It is known once all of the demo is there.
+var demoMaker = person.Viewer{ID: 100, Name: "Demo", Role: person.RoleService}
 
 var demoChannels = []channel.New{
-	{ID: 101, Kind: channel.Group, Name: "general", Members: []id.User{1, 2, 3, 4}},
-	{ID: 102, Kind: channel.Group, Name: "design", Members: []id.User{1, 2, 3}},
-	{ID: 103, Kind: channel.Group, Name: "release", Members: []id.User{1, 2, 4}},
+	{ID: 101, Kind: channel.Group, Name: "general", CreatorID: 1, Members: []id.User{1, 2, 3, 4}},
+	{ID: 102, Kind: channel.Group, Name: "design", CreatorID: 1, Members: []id.User{1, 2, 3}},
+	{ID: 103, Kind: channel.Group, Name: "release", CreatorID: 1, Members: []id.User{1, 2, 4}},
 	{ID: 104, Kind: channel.Direct, Members: []id.User{1, 2}},
 	{ID: 105, Kind: channel.Direct, Members: []id.User{1, 3}},
 }
@@ -55,19 +55,22 @@ var demoMessages = []struct {
 	{105, 3, "Could you look at my review?", nil},
 }
 
-// makeDemo makes people, channels and messages to look at. Where they are there already it changes nothing.
+// makeDemo makes people, channels and messages to look at. Where they are there already it changes nothing; what an
+// earlier start was cut off from making it makes.
 func makeDemo(ctx context.Context, channels *channel.Channels, readStates *readstate.ReadStates, people *person.Directory) error {
+	switch maker, err := people.Get(ctx, demoMaker.ID); {
+	case err != nil:
+		return err
+	case maker.DisplayName == demoMaker.Name:
+		return nil
+	}
 	for _, viewer := range demoPeople {
 		if err := people.Welcome(ctx, viewer); err != nil {
 			return err
 		}
 	}
 	for _, c := range demoChannels {
-		_, err := channels.Create(ctx, demoSetup, c)
-		if fault.CodeOf(err) == fault.Conflict {
-			return nil // made at an earlier start
-		}
-		if err != nil {
+		if _, err := channels.Create(ctx, demoMaker, c); err != nil && fault.CodeOf(err) != fault.Conflict {
 			return err
 		}
 	}
@@ -77,6 +80,8 @@ func makeDemo(ctx context.Context, channels *channel.Channels, readStates *reads
 			return err
 		}
 	}
-	_, err := readStates.SetMuted(ctx, demoPeople[0].ID, 103, true, readstate.DefaultCap)
-	return err
+	if _, err := readStates.SetMuted(ctx, demoPeople[0].ID, 103, true, readstate.DefaultCap); err != nil {
+		return err
+	}
+	return people.Welcome(ctx, demoMaker)
 }

@@ -28,16 +28,18 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := c.listener()
+	listener, err := c.listener(ctx)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
-	engines, err := c.engines(ctx, log)
+	engines, err := embedded.Open(ctx, embedded.Config{
+		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: log,
+	})
 	if err != nil {
 		return err
 	}
-	defer closing(engines, &err)
+	defer closing(engines.Close, &err)
 	c.DatabaseURL, c.RedisURL = engines.PostgresURL(), engines.RedisURL()
 	if err := migrations.Up(ctx, c.DatabaseURL); err != nil {
 		return err

@@ -29,7 +29,7 @@ func main() {
 		kong.Description("Right badges for messaging apps: a GraphQL API over Postgres and Redis."),
 		kong.DefaultEnvars("TIDEMARK"),
 		kong.BindTo(ctx, (*context.Context)(nil)),
-		kong.UsageOnError(),
+		kong.ShortUsageOnError(),
 	)
 	command, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)

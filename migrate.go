@@ -10,33 +10,38 @@ import (
 )
 
 type migrateCommand struct {
-	place `embed:""`
+	database `embed:""`
 }
 
 // Run migrates.
 func (c *migrateCommand) Run(ctx context.Context) (err error) {
-	engines, err := c.engines(ctx, slog.Default())
+	url, release, err := c.postgres(ctx)
 	if err != nil {
 		return err
 	}
-	defer closing(engines, &err)
-	if err := migrations.Up(ctx, engines.PostgresURL()); err != nil {
+	defer closing(release, &err)
+	if err := migrations.Up(ctx, url); err != nil {
 		return err
 	}
 	fmt.Println("the schema is the newest")
 	return nil
 }
 
-// engines returns the engines that the place names. Close them.
-func (p place) engines(ctx context.Context, log *slog.Logger) (*embedded.Engines, error) {
-	return embedded.Open(ctx, embedded.Config{
-		DataDir: p.DataDir, PostgresURL: p.DatabaseURL, RedisURL: p.RedisURL, Logger: log,
-	})
+// postgres returns the Postgres to work on, and how to let it go. Engines are opened only where no URL is given.
+func (d database) postgres(ctx context.Context) (url string, release func() error, err error) {
+	if d.DatabaseURL != "" {
+		return d.DatabaseURL, func() error { return nil }, nil
+	}
+	engines, err := embedded.Open(ctx, embedded.Config{DataDir: d.DataDir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return "", nil, err
+	}
+	return engines.PostgresURL(), engines.Close, nil
 }
 
-// closing closes what a command opened, and reports that it could not where nothing else went wrong.
-func closing(c interface{ Close() error }, err *error) {
-	if closeErr := c.Close(); *err == nil {
+// closing lets go of what a command opened, and reports that it could not where nothing else went wrong.
+func closing(release func() error, err *error) {
+	if closeErr := release(); *err == nil {
 		*err = closeErr
 	}
 }

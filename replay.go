@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"os"
 	"strconv"
@@ -21,7 +20,7 @@ import (
 const replayedIDs = 1 << 60
 
 type replayCommand struct {
-	place `embed:""`
+	database `embed:""`
 
 	File    string `arg:"" type:"existingfile" help:"The trace, tab-separated, gzipped or not."`
 	Speed   speed  `default:"max" help:"How many times faster than it happened, or max."`
@@ -49,16 +48,16 @@ func (s *speed) UnmarshalText(text []byte) error {
 
 // Run replays the trace and fails where a badge is wrong.
 func (c *replayCommand) Run(ctx context.Context) (err error) {
-	engines, err := c.engines(ctx, slog.New(slog.DiscardHandler))
+	current, release, err := c.postgres(ctx)
 	if err != nil {
 		return err
 	}
-	defer closing(engines, &err)
+	defer closing(release, &err)
 	if c.Into == "current" {
-		return c.replay(ctx, engines.PostgresURL())
+		return c.replay(ctx, current)
 	}
 	name := "tidemark_replay_" + strconv.FormatInt(time.Now().UnixNano(), 36)
-	url, drop, err := postgres.CreateDatabase(ctx, engines.PostgresURL(), name)
+	url, drop, err := postgres.CreateDatabase(ctx, current, name)
 	if err != nil {
 		return err
 	}

@@ -77,7 +77,7 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 	if err := s.redis.Instrument(s.telemetry.TraceRedis); err != nil {
 		return nil, err
 	}
-	if s.verifier, err = auth.NewVerifier(trusted); err != nil {
+	if s.verifier, err = auth.NewVerifier(trusted); err != nil { //nolint:contextcheck // it ends with close, not with ctx
 		return nil, err
 	}
 	limiter, err := ratelimit.New(config.mutationLimit(), redis.NewRateLimits(s.redis), log)

@@ -10,8 +10,8 @@ import (
 )
 
 type tokenCommand struct {
-	place  `embed:""`
-	tokens `embed:""`
+	dataDir `embed:""`
+	tokens  `embed:""`
 
 	User string        `required:"" help:"Whose token: the decimal form of a positive 64-bit integer."`
 	Name string        `help:"The name that others see."`

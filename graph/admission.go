@@ -57,6 +57,9 @@ func (a admission) admit(ctx context.Context, op *graphql.OperationContext) erro
 	if err != nil {
 		return err
 	}
+	if err := checkCaps(op); err != nil {
+		return err
+	}
 	// A service acts for a whole product, at the product's own pace.
 	limited := a.limiter != nil && viewer.Role != person.RoleService
 	if limited && op.Operation.Operation == ast.Mutation {

@@ -3,6 +3,7 @@ package graph
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/99designs/gqlgen/graphql"
@@ -63,25 +64,49 @@ func orEmpty[T ~string](text *string) T {
 // and to there, before their fields are looked at.
 func countTo(ctx context.Context) int {
 	op := graphql.GetOperationContext(ctx)
-	return largestCap(op.Operation.SelectionSet, op.Variables)
-}
-
-func largestCap(selections ast.SelectionSet, variables map[string]any) int {
 	largest := readstate.DefaultCap
-	for _, selection := range selections {
-		switch s := selection.(type) {
-		case *ast.Field:
-			if given := s.Arguments.ForName("cap"); given != nil {
-				if n, err := graphql.UnmarshalInt(s.ArgumentMap(variables)["cap"]); err == nil {
-					largest = max(largest, n)
-				}
-			}
-			largest = max(largest, largestCap(s.SelectionSet, variables))
-		case *ast.InlineFragment:
-			largest = max(largest, largestCap(s.SelectionSet, variables))
-		case *ast.FragmentSpread:
-			largest = max(largest, largestCap(s.Definition.SelectionSet, variables))
-		}
+	for limit := range caps(op.Operation.SelectionSet, op.Variables) {
+		largest = max(largest, limit)
 	}
 	return largest
+}
+
+// checkCaps refuses an operation with a cap that nobody may ask for. It does so before anything is done: a mutation
+// whose answer cannot be given must not have been carried out.
+func checkCaps(op *graphql.OperationContext) error {
+	for limit := range caps(op.Operation.SelectionSet, op.Variables) {
+		if err := readstate.CheckCap(limit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// caps are those that an operation gives, on whatever field.
+func caps(selections ast.SelectionSet, variables map[string]any) iter.Seq[int] {
+	return func(yield func(int) bool) { eachCap(selections, variables, yield) }
+}
+
+func eachCap(selections ast.SelectionSet, variables map[string]any, yield func(int) bool) (more bool) {
+	for _, selection := range selections {
+		more := true
+		switch s := selection.(type) {
+		case *ast.Field:
+			if s.Arguments.ForName("cap") != nil {
+				// What is no number is refused where the field's own arguments are read.
+				if limit, err := graphql.UnmarshalInt(s.ArgumentMap(variables)["cap"]); err == nil {
+					more = yield(limit)
+				}
+			}
+			more = more && eachCap(s.SelectionSet, variables, yield)
+		case *ast.InlineFragment:
+			more = eachCap(s.SelectionSet, variables, yield)
+		case *ast.FragmentSpread:
+			more = eachCap(s.Definition.SelectionSet, variables, yield)
+		}
+		if !more {
+			return false
+		}
+	}
+	return true
 }

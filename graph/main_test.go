@@ -144,9 +144,9 @@ func (d domain) Sync(ctx context.Context, user id.User, req delivery.Request) (d
 	}, d.failure(ctx)
 }
 
-func (d domain) SyncDevice(ctx context.Context, _ id.User, _ id.Device, held []delivery.Confirmed, _ int, _ id.Channel) (delivery.ActionPage, error) {
-	channels := make([]delivery.ChannelAction, len(held))
-	for i, h := range held {
+func (d domain) SyncDevice(ctx context.Context, _ id.User, req delivery.DeviceRequest) (delivery.ActionPage, error) {
+	channels := make([]delivery.ChannelAction, len(req.Held))
+	for i, h := range req.Held {
 		channels[i] = delivery.ChannelAction{ChannelID: h.ChannelID, Action: delivery.ActionNone}
 	}
 	return delivery.ActionPage{Channels: channels}, d.failure(ctx)

@@ -47,7 +47,7 @@ type Channels interface {
 // Deliveries is what the edge needs of package delivery.
 type Deliveries interface {
 	Sync(ctx context.Context, user id.User, req delivery.Request) (delivery.Sync, error)
-	SyncDevice(ctx context.Context, user id.User, device id.Device, held []delivery.Confirmed, first int, after id.Channel) (delivery.ActionPage, error)
+	SyncDevice(ctx context.Context, user id.User, req delivery.DeviceRequest) (delivery.ActionPage, error)
 	Confirm(ctx context.Context, user id.User, device id.Device, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
 	Forget(ctx context.Context, user id.User, device id.Device) (bool, error)
 }

@@ -167,12 +167,14 @@ func (r *queryResolver) SyncChannel(ctx context.Context, channelID string, devic
 }
 
 // SyncDevice tells a device what to do about each channel.
-func (r *queryResolver) SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, first int, after *string) (connection.DeviceSync, error) {
+func (r *queryResolver) SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error) {
 	from, err := connection.AfterChannel(after)
 	if err != nil {
 		return connection.DeviceSync{}, err
 	}
-	page, err := r.Deliveries.SyncDevice(ctx, viewer(ctx).ID, id.Device(deviceID), held, first, from)
+	page, err := r.Deliveries.SyncDevice(ctx, viewer(ctx).ID, delivery.DeviceRequest{
+		DeviceID: id.Device(deviceID), Held: held, StoreEpoch: storeEpoch, First: first, After: from,
+	})
 	return connection.NewDeviceSync(page, after != nil), err
 }
 
@@ -181,7 +183,7 @@ func (r *queryResolver) Channel(ctx context.Context, id string) (*channel.Channe
 	return r.channelOrNull(ctx, id)
 }
 
-// DisplayName is the name that the newest token told.
+// DisplayName is the name that their token told.
 func (r *viewerResolver) DisplayName(ctx context.Context, obj *person.Viewer) (string, error) {
 	self, err := r.People.Get(ctx, obj.ID)
 	return self.DisplayName, err

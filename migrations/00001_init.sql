@@ -159,17 +159,15 @@ AS $$
 $$;
 -- +goose StatementEnd
 
--- Names the running server and the database: as long as it says the same, so does store_epoch, which has to read a
--- file for it. Empty on a standby, whose timeline may change while it runs.
+-- Names the running server: to one connection, as long as it says the same, so does store_epoch, which has to read a
+-- file for it. Empty on a standby, whose timeline may change while it runs. It has no FROM, so that it is inlined.
 -- +goose StatementBegin
 CREATE FUNCTION store_instance() RETURNS text
     LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
     SELECT CASE WHEN pg_is_in_recovery() THEN ''
-        ELSE extract(epoch FROM pg_postmaster_start_time()) || '-'
-            || left(pg_walfile_name(pg_current_wal_lsn()), 8) || '-' || d.oid END
-    FROM pg_database d
-    WHERE d.datname = current_database()
+        ELSE extract(epoch FROM pg_postmaster_start_time())::text || '-' || left(pg_walfile_name(pg_current_wal_lsn()), 8)
+    END
 $$;
 -- +goose StatementEnd
 

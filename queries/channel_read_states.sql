@@ -18,12 +18,14 @@ SET
 WHERE NOT rs.member;
 
 -- name: ListNotMembers :many
--- ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing.
+-- ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing. The
+-- OFFSET keeps each look-up one by key: without it, all members of the channel may be read.
 SELECT named.id::bigint AS id
 FROM unnest(@user_ids::bigint[]) AS named (id)
 WHERE NOT EXISTS (
     SELECT FROM channel_read_state rs
     WHERE rs.user_id = named.id AND rs.channel_id = @channel_id AND rs.member
+    OFFSET 0
 )
 ORDER BY named.id;
 

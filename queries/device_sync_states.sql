@@ -47,7 +47,8 @@ SELECT
     h.version,
     h.deleted_version,
     d.last_delivered_seq AS delivered_seq,
-    d.version AS delivered_version
+    d.version AS delivered_version,
+    (SELECT store_instance())::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN device_sync_state d

@@ -29,7 +29,7 @@ sent_by AS (
         moved_by = 'SENT',
         moved_device = NULL
     FROM head
-    WHERE rs.user_id = @sender_id AND rs.channel_id = head.channel_id AND rs.member
+    WHERE rs.user_id = @sender_id AND rs.channel_id = @channel_id AND rs.member
     RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
 ),
 mentioned AS (
@@ -85,11 +85,12 @@ LEFT JOIN users u ON u.id = m.sender_id
 WHERE m.channel_id = @channel_id AND m.seq = @seq;
 
 -- name: ListMessagesAfter :many
--- ListMessagesAfter returns the oldest messages of a stretch (after, up_to], deleted ones as what remains of them.
+-- ListMessagesAfter returns the oldest messages of a stretch (after, up_to], deleted ones as what remains of them. The
+-- names are looked up one by one: a join could be planned as one with the whole stretch.
 SELECT m.channel_id, m.seq, m.id, m.sender_id, m.deleted_version, m.created_at, m.mentions_everyone,
-    m.client_message_id, m.mentions, m.body, coalesce(u.display_name, '')::text AS sender_name
+    m.client_message_id, m.mentions, m.body,
+    coalesce((SELECT u.display_name FROM users u WHERE u.id = m.sender_id), '')::text AS sender_name
 FROM message m
-LEFT JOIN users u ON u.id = m.sender_id
 WHERE m.channel_id = @channel_id AND m.seq > @after AND m.seq <= @up_to
 ORDER BY m.seq
 LIMIT @page_size;
@@ -97,9 +98,9 @@ LIMIT @page_size;
 -- name: ListMessagesBefore :many
 -- ListMessagesBefore returns the newest messages of a stretch (after, before), newest first.
 SELECT m.channel_id, m.seq, m.id, m.sender_id, m.deleted_version, m.created_at, m.mentions_everyone,
-    m.client_message_id, m.mentions, m.body, coalesce(u.display_name, '')::text AS sender_name
+    m.client_message_id, m.mentions, m.body,
+    coalesce((SELECT u.display_name FROM users u WHERE u.id = m.sender_id), '')::text AS sender_name
 FROM message m
-LEFT JOIN users u ON u.id = m.sender_id
 WHERE m.channel_id = @channel_id AND m.seq > @after AND m.seq < @before
 ORDER BY m.seq DESC
 LIMIT @page_size;
@@ -109,6 +110,7 @@ LIMIT @page_size;
 SELECT seq
 FROM message
 WHERE channel_id = @channel_id
+    AND deleted_version > 0
     AND deleted_version > @since::bigint
     AND seq > @after
     AND seq <= @up_to

@@ -94,14 +94,15 @@ func (e UserEdge) Cursor() string { return encode(int64(e.Node.ID)) }
 
 // DeviceSync is a page of what a device should do.
 type DeviceSync struct {
-	Channels []delivery.ChannelAction
-	PageInfo PageInfo
+	Channels   []delivery.ChannelAction
+	StoreEpoch string
+	PageInfo   PageInfo
 }
 
 // NewDeviceSync returns the page; later says that it began after a cursor.
 func NewDeviceSync(page delivery.ActionPage, later bool) DeviceSync {
 	key := func(c delivery.ChannelAction) int64 { return int64(c.ChannelID) }
-	return DeviceSync{page.Channels, pageInfo(page.Channels, key, later, page.HasNext)}
+	return DeviceSync{page.Channels, page.StoreEpoch, pageInfo(page.Channels, key, later, page.HasNext)}
 }
 
 // AfterActivity reads a cursor of Badges.

@@ -77,7 +77,7 @@ type QueryResolver interface {
 	Me(ctx context.Context) (person.Viewer, error)
 	Badges(ctx context.Context, onlyUnread bool, includeMuted bool, first int, after *string) (connection.Badges, error)
 	SyncChannel(ctx context.Context, channelID string, deviceID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string, limit int) (delivery.Sync, error)
-	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, first int, after *string) (connection.DeviceSync, error)
+	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error)
 	Channel(ctx context.Context, id string) (*channel.Channel, error)
 }
 type ViewerResolver interface {
@@ -238,9 +238,10 @@ type Query {
   """
   For every channel of the viewer, whether this device lacks something in it and what to do about that: one call
   after a reconnect, in place of one for each channel. held (at most 1,000) is what the device holds, as far as it
-  knows; channels left out of it go by the server's record. In the order of channel ids. first: from 1 to 500.
+  knows; channels left out of it go by the server's record. With another storeEpoch than the answer's, what it holds
+  means nothing, and every channel is to resync. In the order of channel ids. first: from 1 to 500.
   """
-  syncDevice(deviceId: ID!, held: [DeliveryCursor!], first: Int! = 500, after: String): DeviceSync!
+  syncDevice(deviceId: ID!, held: [DeliveryCursor!], storeEpoch: ID, first: Int! = 500, after: String): DeviceSync!
 
   "A channel that the viewer is in. Null where they are not, and where there is none."
   channel(id: ID!): Channel
@@ -323,7 +324,7 @@ type Mutation {
 type Viewer {
   "The ` + "`" + `sub` + "`" + ` of the token: a decimal string of a positive 64-bit integer, as are the ids of channels and messages."
   id: ID!
-  "The ` + "`" + `name` + "`" + ` of the newest token that had one."
+  "The ` + "`" + `name` + "`" + ` of the token that was used last, of those that had one."
   displayName: String!
   "What the app's icon shows: over all channels that are not muted."
   badgeTotal: BadgeTotal!
@@ -564,6 +565,8 @@ type ChannelResync {
 "A page of what a device should do."
 type DeviceSync {
   channels: [DeviceChannelSync!]!
+  "For storeEpoch of the next call."
+  storeEpoch: ID!
   pageInfo: PageInfo!
 }
 
@@ -737,6 +740,8 @@ func (ec *executionContext) childFields_DeviceSync(ctx context.Context, field gr
 	switch field.Name {
 	case "channels":
 		return ec.fieldContext_DeviceSync_channels(ctx, field)
+	case "storeEpoch":
+		return ec.fieldContext_DeviceSync_storeEpoch(ctx, field)
 	case "pageInfo":
 		return ec.fieldContext_DeviceSync_pageInfo(ctx, field)
 	}
@@ -1490,22 +1495,30 @@ func (ec *executionContext) field_Query_syncDevice_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["held"] = arg1
-	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "storeEpoch",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["storeEpoch"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "first",
 		func(ctx context.Context, v any) (int, error) {
 			return ec.unmarshalNInt2int(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["first"] = arg2
-	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+	args["first"] = arg3
+	arg4, err := graphql.ProcessArgField(ctx, rawArgs, "after",
 		func(ctx context.Context, v any) (*string, error) {
 			return ec.unmarshalOString2ᚖstring(ctx, v)
 		})
 	if err != nil {
 		return nil, err
 	}
-	args["after"] = arg3
+	args["after"] = arg4
 	return args, nil
 }
 
@@ -3004,6 +3017,29 @@ func (ec *executionContext) fieldContext_DeviceSync_channels(_ context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _DeviceSync_storeEpoch(ctx context.Context, field graphql.CollectedField, obj *connection.DeviceSync) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_DeviceSync_storeEpoch(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StoreEpoch, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_DeviceSync_storeEpoch(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("DeviceSync", field, false, false, "ID")
+}
+
 func (ec *executionContext) _DeviceSync_pageInfo(ctx context.Context, field graphql.CollectedField, obj *connection.DeviceSync) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4036,7 +4072,7 @@ func (ec *executionContext) _Query_syncDevice(ctx context.Context, field graphql
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Query().SyncDevice(ctx, fc.Args["deviceId"].(string), fc.Args["held"].([]delivery.Confirmed), fc.Args["first"].(int), fc.Args["after"].(*string))
+			return ec.Resolvers.Query().SyncDevice(ctx, fc.Args["deviceId"].(string), fc.Args["held"].([]delivery.Confirmed), fc.Args["storeEpoch"].(*string), fc.Args["first"].(int), fc.Args["after"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v connection.DeviceSync) graphql.Marshaler {
@@ -6418,6 +6454,11 @@ func (ec *executionContext) _DeviceSync(ctx context.Context, sel ast.SelectionSe
 			out.Values[i] = graphql.MarshalString("DeviceSync")
 		case "channels":
 			out.Values[i] = ec._DeviceSync_channels(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "storeEpoch":
+			out.Values[i] = ec._DeviceSync_storeEpoch(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}

@@ -109,6 +109,10 @@ func UnmarshalTime(ctx context.Context, v any) (time.Time, error) {
 }
 
 func readID[T any](ctx context.Context, v any, parse func(string) (T, error)) (T, error) {
+	if v == nil { // where the schema lets it be left out
+		var none T
+		return none, nil
+	}
 	var text string
 	switch v := v.(type) {
 	case string:

@@ -68,6 +68,9 @@ type Badges interface {
 // channel before, it returns that message, or CONFLICT where the body is another one. To mention somebody who is not in
 // the channel does nothing. The work is the same for a channel of any size.
 func (c *Channels) Send(ctx context.Context, viewer person.Viewer, draft Draft, limit int) (Sent, error) {
+	if err := readstate.CheckCap(limit); err != nil {
+		return Sent{}, err
+	}
 	if err := draft.check(); err != nil {
 		return Sent{}, err
 	}

@@ -51,31 +51,42 @@ type ChannelAction struct {
 
 // ActionPage is a part of what a device should do, in the order of the channels' ids.
 type ActionPage struct {
-	Channels []ChannelAction
-	HasNext  bool
+	Channels   []ChannelAction
+	StoreEpoch string
+	HasNext    bool
 }
 
-// SyncDevice says for a page of the person's channels, in one look, which a device lacks something in. held is what
-// it says it holds; channels that its person is not in are passed over.
-func (d *Deliveries) SyncDevice(ctx context.Context, user id.User, device id.Device, held []Confirmed, first int, after id.Channel) (ActionPage, error) {
-	if err := checkDevice(device); err != nil {
+// DeviceRequest asks what a device lacks in all channels of its person.
+type DeviceRequest struct {
+	DeviceID   id.Device
+	Held       []Confirmed // what it says it holds, where it knows
+	StoreEpoch *string     // the store epoch of its last answer, where it knows
+	First      int
+	After      id.Channel // the last channel of the page before
+}
+
+// SyncDevice says for a page of the person's channels, in one look, which a device lacks something in. Channels that
+// its person is not in are passed over in what it holds.
+func (d *Deliveries) SyncDevice(ctx context.Context, user id.User, req DeviceRequest) (ActionPage, error) {
+	if err := checkDevice(req.DeviceID); err != nil {
 		return ActionPage{}, err
 	}
-	if err := checkConfirmed("held", held); err != nil {
+	if err := checkConfirmed("held", req.Held); err != nil {
 		return ActionPage{}, err
 	}
-	if err := fault.CheckRange("first", first, 1, maxPage); err != nil {
+	if err := fault.CheckRange("first", req.First, 1, maxPage); err != nil {
 		return ActionPage{}, err
 	}
-	states, err := d.store.SyncStates(ctx, user, device, after, first+1)
+	states, epoch, err := d.store.SyncStates(ctx, user, req.DeviceID, req.After, req.First+1)
 	if err != nil {
 		return ActionPage{}, fmt.Errorf("sync device: %w", err)
 	}
-	page := ActionPage{HasNext: len(states) > first}
-	states = states[:min(first, len(states))]
+	page := ActionPage{HasNext: len(states) > req.First, StoreEpoch: epoch}
+	states = states[:min(req.First, len(states))]
+	storeChanged := req.StoreEpoch != nil && *req.StoreEpoch != epoch
 
-	says := make(map[id.Channel]Held, len(held))
-	for _, h := range merge(held) {
+	says := make(map[id.Channel]Held, len(req.Held))
+	for _, h := range merge(req.Held) {
 		says[h.ChannelID] = Held{After: &h.Seq, SinceVersion: h.Version}
 	}
 	page.Channels = make([]ChannelAction, len(states))
@@ -86,7 +97,7 @@ func (d *Deliveries) SyncDevice(ctx context.Context, user id.User, device id.Dev
 		page.Channels[i] = ChannelAction{ChannelID: s.ChannelID, LastDeliveredSeq: known.said, HighWaterSeq: s.HighWaterSeq}
 		action := &page.Channels[i].Action
 		switch {
-		case known.resync(s, d.maxGap) != "":
+		case storeChanged, known.resync(s, d.maxGap) != "":
 			*action = ActionResync
 		case known.seq < s.HighWaterSeq:
 			*action = ActionDiff

@@ -15,7 +15,7 @@ type Store interface {
 	SyncState(ctx context.Context, user id.User, device id.Device, channel id.Channel) (state State, storeEpoch string, err error)
 	// SyncStates returns the same for at most limit channels with larger ids than after, in the order of their ids. It
 	// notes that the device was heard of, if it is known.
-	SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) ([]State, error)
+	SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) (states []State, storeEpoch string, err error)
 	// ResetSyncState drops a device's record of one channel.
 	ResetSyncState(ctx context.Context, user id.User, device id.Device, channel id.Channel) error
 	// DeletedSeqs returns which messages of a stretch were deleted, at most limit.

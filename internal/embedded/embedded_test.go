@@ -299,7 +299,9 @@ func TestWaitForTheOwnerEndsWithTheContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stale.Close()
+	if err := stale.Close(); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Open(ctx, Config{DataDir: dir}); !errors.Is(err, context.DeadlineExceeded) {

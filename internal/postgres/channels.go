@@ -50,12 +50,10 @@ func (s *Store) createChannel(ctx context.Context, c channel.New) (made id.Chann
 		params.CreatorID = (*int64)(&c.CreatorID)
 	}
 	if c.Kind == channel.Direct {
-		low, high := int64(c.Members[0]), int64(c.Members[1])
-		existing, err := s.q.GetDirectChannel(ctx, s.pool, low, high)
-		if !noRows(err) {
-			return id.Channel(existing), translate(err)
+		params.DirectLow, params.DirectHigh = (*int64)(&c.Members[0]), (*int64)(&c.Members[1])
+		if made, err := s.directChannel(ctx, params); err != nil || made != 0 {
+			return made, err
 		}
-		params.DirectLow, params.DirectHigh = &low, &high
 	}
 	err = s.inTx(ctx, func(tx pgx.Tx) error {
 		channelID, err := s.q.InsertChannel(ctx, tx, params)
@@ -72,12 +70,26 @@ func (s *Store) createChannel(ctx context.Context, c channel.New) (made id.Chann
 		_, err = s.join(ctx, tx, made, 0, c.Members)
 		return err
 	})
+	if errors.Is(err, errIDTaken) && c.Kind == channel.Direct { // perhaps by this very pair, since we looked
+		if made, lookErr := s.directChannel(ctx, params); lookErr != nil || made != 0 {
+			return made, lookErr
+		}
+	}
 	return made, err
+}
+
+// directChannel returns the direct channel of two people, and 0 where there is none.
+func (s *Store) directChannel(ctx context.Context, pair dbsqlc.InsertChannelParams) (id.Channel, error) {
+	existing, err := s.q.GetDirectChannel(ctx, s.pool, *pair.DirectLow, *pair.DirectHigh)
+	if noRows(err) {
+		return 0, nil
+	}
+	return id.Channel(existing), translate(err)
 }
 
 // Channels implements channel.Store.
 func (s *Store) Channels(ctx context.Context, user id.User, channels []id.Channel) ([]channel.Channel, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListChannelsRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListChannelsRow, error) {
 		return s.q.ListChannels(ctx, s.pool, int64(user), int64s(channels))
 	})
 	if err != nil {
@@ -101,7 +113,7 @@ func (s *Store) Channel(ctx context.Context, channelID id.Channel) (channel.Chan
 
 // Members implements channel.Store.
 func (s *Store) Members(ctx context.Context, channelID id.Channel, after id.User, limit int) ([]person.Person, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListMembersRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListMembersRow, error) {
 		return s.q.ListMembers(ctx, s.pool, dbsqlc.ListMembersParams{
 			ChannelID: int64(channelID), After: int64(after), PageSize: int32(limit), //nolint:gosec // a page
 		})

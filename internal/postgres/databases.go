@@ -42,5 +42,5 @@ func onServer(ctx context.Context, rawURL, command string) error {
 
 // LargestID returns the largest id of anybody and any channel, and 0 where there is none.
 func (s *Store) LargestID(ctx context.Context) (int64, error) {
-	return again(ctx, func() (int64, error) { return s.q.GetLargestID(ctx, s.pool) })
+	return again(ctx, s, func() (int64, error) { return s.q.GetLargestID(ctx, s.pool) })
 }

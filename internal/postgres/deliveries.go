@@ -14,7 +14,7 @@ import (
 
 // SyncState implements delivery.Store.
 func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, channelID id.Channel) (delivery.State, string, error) {
-	row, err := again(ctx, func() (dbsqlc.GetSyncStateRow, error) {
+	row, err := again(ctx, s, func() (dbsqlc.GetSyncStateRow, error) {
 		return s.q.GetSyncState(ctx, s.pool, dbsqlc.GetSyncStateParams{
 			UserID: int64(user), DeviceID: string(device), ChannelID: int64(channelID),
 		})
@@ -41,9 +41,10 @@ func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, c
 }
 
 // SyncStates implements delivery.Store.
-func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) ([]delivery.State, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListSyncStatesRow, error) {
-		if _, err := s.q.TouchDevice(ctx, s.pool, int64(user), string(device)); err != nil {
+func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) ([]delivery.State, string, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListSyncStatesRow, error) {
+		_, err := s.q.TouchDevice(ctx, s.pool, int64(user), string(device))
+		if err != nil && !isReadOnly(err) { // that it was heard of can wait for another day
 			return nil, err
 		}
 		return s.q.ListSyncStates(ctx, s.pool, dbsqlc.ListSyncStatesParams{
@@ -51,8 +52,9 @@ func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, 
 		})
 	})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
+	var instance string
 	states := make([]delivery.State, len(rows))
 	for i, row := range rows {
 		states[i] = delivery.State{
@@ -64,8 +66,10 @@ func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, 
 			DeliveredSeq:     (*id.Seq)(row.DeliveredSeq),
 			DeliveredVersion: (*id.Seq)(row.DeliveredVersion),
 		}
+		instance = row.StoreInstance
 	}
-	return states, nil
+	epoch, err := s.storeEpoch(ctx, instance)
+	return states, epoch, err
 }
 
 // ResetSyncState implements delivery.Store.
@@ -77,7 +81,7 @@ func (s *Store) ResetSyncState(ctx context.Context, user id.User, device id.Devi
 
 // DeletedSeqs implements delivery.Store.
 func (s *Store) DeletedSeqs(ctx context.Context, stretch delivery.Stretch, limit int) ([]id.Seq, error) {
-	rows, err := again(ctx, func() ([]int64, error) {
+	rows, err := again(ctx, s, func() ([]int64, error) {
 		return s.q.ListDeletedSeqs(ctx, s.pool, dbsqlc.ListDeletedSeqsParams{
 			ChannelID: int64(stretch.ChannelID), Since: int64(stretch.Since),
 			After: int64(stretch.After), UpTo: int64(stretch.UpTo), PageSize: int32(limit), //nolint:gosec // a page
@@ -102,7 +106,7 @@ func (s *Store) CountDeletions(ctx context.Context, stretches []delivery.Stretch
 		params.Afters = append(params.Afters, int64(stretch.After))
 		params.UpTos = append(params.UpTos, int64(stretch.UpTo))
 	}
-	rows, err := again(ctx, func() ([]dbsqlc.CountDeletionsRow, error) { return s.q.CountDeletions(ctx, s.pool, params) })
+	rows, err := again(ctx, s, func() ([]dbsqlc.CountDeletionsRow, error) { return s.q.CountDeletions(ctx, s.pool, params) })
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (s *Store) Confirm(ctx context.Context, user id.User, device id.Device, cur
 		}
 		params.Versions = append(params.Versions, version)
 	}
-	rows, err := again(ctx, func() (rows []dbsqlc.ConfirmDeliveryRow, err error) {
+	rows, err := again(ctx, s, func() (rows []dbsqlc.ConfirmDeliveryRow, err error) {
 		err = s.inTx(ctx, func(tx pgx.Tx) error {
 			if err := s.q.KeepDevice(ctx, tx, int64(user), string(device)); err != nil {
 				return err

@@ -17,7 +17,7 @@ func (s *Store) storeEpoch(ctx context.Context, instance string) (string, error)
 	if known := s.epochs.Load(); known != nil && instance != "" && known.instance == instance {
 		return known.epoch, nil
 	}
-	row, err := again(ctx, func() (dbsqlc.GetStoreEpochRow, error) { return s.q.GetStoreEpoch(ctx, s.pool) })
+	row, err := again(ctx, s, func() (dbsqlc.GetStoreEpochRow, error) { return s.q.GetStoreEpoch(ctx, s.pool) })
 	if err != nil {
 		return "", err
 	}

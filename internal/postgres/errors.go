@@ -66,11 +66,12 @@ func isAway(err error) bool {
 		pgconn.SafeToRetry(err)
 }
 
-// again runs a step, and once more where the connection broke under it: after a restart of Postgres, every pooled
-// connection fails its first use. Only for steps that may be done twice.
-func again[T any](ctx context.Context, step func() (T, error)) (T, error) {
+// again runs a step, and once more where the connection broke under it: after a restart of Postgres all pooled
+// connections are broken, so they are dropped first. Only for steps that may be done twice.
+func again[T any](ctx context.Context, s *Store, step func() (T, error)) (T, error) {
 	result, err := step()
 	if err != nil && isAway(err) && ctx.Err() == nil {
+		s.pool.Reset()
 		result, err = step()
 	}
 	return result, translate(err)
@@ -80,6 +81,12 @@ func again[T any](ctx context.Context, step func() (T, error)) (T, error) {
 func violates(err error, constraint string) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == constraint
+}
+
+// isReadOnly reports whether Postgres takes no writes for the moment.
+func isReadOnly(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == readOnly
 }
 
 // noRows reports whether a statement that returns one row returned none.

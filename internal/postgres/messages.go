@@ -34,7 +34,7 @@ func (s *Store) Send(ctx context.Context, sender id.User, draft channel.Draft) (
 	if draft.ClientMessageID != "" {
 		params.ClientMessageID = &draft.ClientMessageID
 		sendOnce := send
-		send = func() (dbsqlc.SendMessageRow, error) { return again(ctx, sendOnce) }
+		send = func() (dbsqlc.SendMessageRow, error) { return again(ctx, s, sendOnce) }
 	}
 	row, err := send()
 	switch {
@@ -73,7 +73,7 @@ func (s *Store) Send(ctx context.Context, sender id.User, draft channel.Draft) (
 
 // MessageByClientID implements channel.Store.
 func (s *Store) MessageByClientID(ctx context.Context, sender id.User, channelID id.Channel, clientID string) (channel.Message, error) {
-	row, err := again(ctx, func() (dbsqlc.GetMessageByClientIDRow, error) {
+	row, err := again(ctx, s, func() (dbsqlc.GetMessageByClientIDRow, error) {
 		return s.q.GetMessageByClientID(ctx, s.pool, dbsqlc.GetMessageByClientIDParams{
 			ChannelID: int64(channelID), SenderID: int64(sender), ClientMessageID: clientID,
 		})
@@ -83,7 +83,7 @@ func (s *Store) MessageByClientID(ctx context.Context, sender id.User, channelID
 
 // MessagesAfter implements delivery.Store.
 func (s *Store) MessagesAfter(ctx context.Context, channelID id.Channel, after, upTo id.Seq, limit int) ([]channel.Message, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListMessagesAfterRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListMessagesAfterRow, error) {
 		return s.q.ListMessagesAfter(ctx, s.pool, dbsqlc.ListMessagesAfterParams{
 			ChannelID: int64(channelID), After: int64(after), UpTo: int64(upTo), PageSize: int32(limit), //nolint:gosec // a page
 		})
@@ -100,7 +100,7 @@ func (s *Store) MessagesAfter(ctx context.Context, channelID id.Channel, after, 
 
 // MessagesBefore implements channel.Store and delivery.Store.
 func (s *Store) MessagesBefore(ctx context.Context, channelID id.Channel, after, before id.Seq, limit int) ([]channel.Message, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListMessagesBeforeRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListMessagesBeforeRow, error) {
 		return s.q.ListMessagesBefore(ctx, s.pool, dbsqlc.ListMessagesBeforeParams{
 			ChannelID: int64(channelID), After: int64(after), Before: int64(before), PageSize: int32(limit), //nolint:gosec // a page
 		})

@@ -8,9 +8,13 @@ import (
 	"tidemark/internal/postgres/internal/dbsqlc"
 )
 
-// KeepPerson implements person.Store.
+// KeepPerson implements person.Store. It looks first, so that who is known can read while Postgres takes no writes.
 func (s *Store) KeepPerson(ctx context.Context, user id.User, name string) error {
-	_, err := again(ctx, func() (struct{}, error) {
+	_, err := again(ctx, s, func() (struct{}, error) {
+		known, err := s.q.ListUsers(ctx, s.pool, []int64{int64(user)})
+		if err != nil || len(known) == 1 && (name == "" || known[0].DisplayName == name) {
+			return struct{}{}, err
+		}
 		return struct{}{}, s.q.UpsertUser(ctx, s.pool, int64(user), name)
 	})
 	return err
@@ -18,7 +22,7 @@ func (s *Store) KeepPerson(ctx context.Context, user id.User, name string) error
 
 // People implements person.Store.
 func (s *Store) People(ctx context.Context, users []id.User) ([]person.Person, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListUsersRow, error) { return s.q.ListUsers(ctx, s.pool, int64s(users)) })
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListUsersRow, error) { return s.q.ListUsers(ctx, s.pool, int64s(users)) })
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 // Badges implements readstate.Store.
 func (s *Store) Badges(ctx context.Context, user id.User, limit int) ([]readstate.Badge, string, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListBadgesRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListBadgesRow, error) {
 		return s.q.ListBadges(ctx, s.pool, countTo(limit), int64(user))
 	})
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Store) Badges(ctx context.Context, user id.User, limit int) ([]readstat
 
 // BadgesOf implements readstate.Store.
 func (s *Store) BadgesOf(ctx context.Context, user id.User, channels []id.Channel, limit int) ([]readstate.Badge, error) {
-	rows, err := again(ctx, func() ([]dbsqlc.ListBadgesOfRow, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListBadgesOfRow, error) {
 		return s.q.ListBadgesOf(ctx, s.pool, dbsqlc.ListBadgesOfParams{
 			CountTo: countTo(limit), UserID: int64(user), ChannelIDs: int64s(channels),
 		})
@@ -53,7 +53,7 @@ func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cur
 	for i, c := range cursors {
 		params[i] = advanceParams(user, device, c)
 	}
-	return again(ctx, func() (moves []readstate.Move, failed error) {
+	return again(ctx, s, func() (moves []readstate.Move, failed error) {
 		moves = make([]readstate.Move, len(cursors))
 		s.q.AdvanceReadStates(ctx, s.pool, params).QueryRow(func(i int, highWater int64, err error) {
 			switch {
@@ -80,7 +80,7 @@ func (s *Store) Retreat(ctx context.Context, user id.User, channel id.Channel, s
 
 // SetMuted implements readstate.Store.
 func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool) error {
-	_, err := again(ctx, func() (int64, error) {
+	_, err := again(ctx, s, func() (int64, error) {
 		return s.q.SetMuted(ctx, s.pool, dbsqlc.SetMutedParams{Muted: muted, UserID: int64(user), ChannelID: int64(channel)})
 	})
 	return err
@@ -117,7 +117,7 @@ func readEpoch(epoch *int) *int32 {
 	if epoch == nil {
 		return nil
 	}
-	fits := int32(min(max(*epoch, -1), 1<<31-1)) //nolint:gosec // bounded on the line
+	fits := int32(min(max(*epoch, -1), 1<<31-1))
 	return &fits
 }
 

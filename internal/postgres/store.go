@@ -83,7 +83,7 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("open postgres: %w", err)
 	case config.MaxConnections > 0:
-		pool.MaxConns = int32(min(config.MaxConnections, 1000)) //nolint:gosec // bounded on the line
+		pool.MaxConns = int32(min(config.MaxConnections, 1000))
 	case given.RuntimeParams["pool_max_conns"] == "":
 		pool.MaxConns = defaultMaxConnections
 	}
@@ -91,11 +91,15 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pool.MaxConnLifetimeJitter = 5 * time.Minute
 	pool.MaxConnIdleTime = 5 * time.Minute
 
-	opened, err := pgxpool.NewWithConfig(ctx, pool)
-	if err != nil {
+	s := &Store{q: dbsqlc.New()}
+	pool.AfterConnect = func(context.Context, *pgx.Conn) error {
+		s.epochs.Store(nil) // the database may be another one of the same name
+		return nil
+	}
+	if s.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
-	return &Store{pool: opened, q: dbsqlc.New()}, nil
+	return s, nil
 }
 
 // Close waits for connections in use to come back, and closes them all.

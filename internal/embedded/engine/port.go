@@ -32,7 +32,7 @@ func free(ctx context.Context, port int) bool {
 
 func freePort(ctx context.Context) (int, error) {
 	for range portTries {
-		if port := firstPort + rand.IntN(portCount); free(ctx, port) {
+		if port := firstPort + rand.IntN(portCount); free(ctx, port) { //nolint:gosec // a port is no secret
 			return port, nil
 		}
 	}

@@ -356,11 +356,13 @@ FROM unnest($1::bigint[]) AS named (id)
 WHERE NOT EXISTS (
     SELECT FROM channel_read_state rs
     WHERE rs.user_id = named.id AND rs.channel_id = $2 AND rs.member
+    OFFSET 0
 )
 ORDER BY named.id
 `
 
-// ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing.
+// ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing. The
+// OFFSET keeps each look-up one by key: without it, all members of the channel may be read.
 func (q *Queries) ListNotMembers(ctx context.Context, db DBTX, userIDs []int64, channelID int64) ([]int64, error) {
 	rows, err := db.Query(ctx, listNotMembers, userIDs, channelID)
 	if err != nil {

@@ -206,7 +206,8 @@ SELECT
     h.version,
     h.deleted_version,
     d.last_delivered_seq AS delivered_seq,
-    d.version AS delivered_version
+    d.version AS delivered_version,
+    (SELECT store_instance())::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN device_sync_state d
@@ -231,6 +232,7 @@ type ListSyncStatesRow struct {
 	DeletedVersion   int64
 	DeliveredSeq     *int64
 	DeliveredVersion *int64
+	StoreInstance    string
 }
 
 // ListSyncStates is GetSyncState for a page of the person's channels, in the order of their ids.
@@ -256,6 +258,7 @@ func (q *Queries) ListSyncStates(ctx context.Context, db DBTX, arg ListSyncState
 			&i.DeletedVersion,
 			&i.DeliveredSeq,
 			&i.DeliveredVersion,
+			&i.StoreInstance,
 		); err != nil {
 			return nil, err
 		}

@@ -140,6 +140,7 @@ const listDeletedSeqs = `-- name: ListDeletedSeqs :many
 SELECT seq
 FROM message
 WHERE channel_id = $1
+    AND deleted_version > 0
     AND deleted_version > $2::bigint
     AND seq > $3
     AND seq <= $4
@@ -184,9 +185,9 @@ func (q *Queries) ListDeletedSeqs(ctx context.Context, db DBTX, arg ListDeletedS
 
 const listMessagesAfter = `-- name: ListMessagesAfter :many
 SELECT m.channel_id, m.seq, m.id, m.sender_id, m.deleted_version, m.created_at, m.mentions_everyone,
-    m.client_message_id, m.mentions, m.body, coalesce(u.display_name, '')::text AS sender_name
+    m.client_message_id, m.mentions, m.body,
+    coalesce((SELECT u.display_name FROM users u WHERE u.id = m.sender_id), '')::text AS sender_name
 FROM message m
-LEFT JOIN users u ON u.id = m.sender_id
 WHERE m.channel_id = $1 AND m.seq > $2 AND m.seq <= $3
 ORDER BY m.seq
 LIMIT $4
@@ -213,7 +214,8 @@ type ListMessagesAfterRow struct {
 	SenderName       string
 }
 
-// ListMessagesAfter returns the oldest messages of a stretch (after, up_to], deleted ones as what remains of them.
+// ListMessagesAfter returns the oldest messages of a stretch (after, up_to], deleted ones as what remains of them. The
+// names are looked up one by one: a join could be planned as one with the whole stretch.
 func (q *Queries) ListMessagesAfter(ctx context.Context, db DBTX, arg ListMessagesAfterParams) ([]ListMessagesAfterRow, error) {
 	rows, err := db.Query(ctx, listMessagesAfter,
 		arg.ChannelID,
@@ -253,9 +255,9 @@ func (q *Queries) ListMessagesAfter(ctx context.Context, db DBTX, arg ListMessag
 
 const listMessagesBefore = `-- name: ListMessagesBefore :many
 SELECT m.channel_id, m.seq, m.id, m.sender_id, m.deleted_version, m.created_at, m.mentions_everyone,
-    m.client_message_id, m.mentions, m.body, coalesce(u.display_name, '')::text AS sender_name
+    m.client_message_id, m.mentions, m.body,
+    coalesce((SELECT u.display_name FROM users u WHERE u.id = m.sender_id), '')::text AS sender_name
 FROM message m
-LEFT JOIN users u ON u.id = m.sender_id
 WHERE m.channel_id = $1 AND m.seq > $2 AND m.seq < $3
 ORDER BY m.seq DESC
 LIMIT $4
@@ -346,7 +348,7 @@ sent_by AS (
         moved_by = 'SENT',
         moved_device = NULL
     FROM head
-    WHERE rs.user_id = $1 AND rs.channel_id = head.channel_id AND rs.member
+    WHERE rs.user_id = $1 AND rs.channel_id = $3 AND rs.member
     RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
 ),
 mentioned AS (
