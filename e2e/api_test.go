@@ -271,20 +271,33 @@ func (s channelSync) holds() vars {
 	return vars{"after": s.ToSeq, "since": s.Version, "epoch": s.StoreEpoch}
 }
 
-// syncDevice asks what the device should do about each channel, given what it says it holds of them.
-func (c client) syncDevice(held ...vars) []deviceChannel {
+// syncDevice asks what the device should do about each channel, given what it says it holds of them, and in which
+// store epoch.
+func (c client) syncDevice(epoch *string, held ...vars) []deviceChannel {
 	c.t.Helper()
 	return ask[struct {
 		SyncDevice struct{ Channels []deviceChannel }
-	}](c, `query ($device: ID!, $held: [DeliveryCursor!]) {
-		syncDevice(deviceId: $device, held: $held) { channels { channelId lastDeliveredSeq highWaterSeq action } } }`,
-		vars{"device": c.device, "held": held}).SyncDevice.Channels
+	}](c, `query ($device: ID!, $held: [DeliveryCursor!], $epoch: ID) {
+		syncDevice(deviceId: $device, held: $held, storeEpoch: $epoch) {
+			storeEpoch channels { channelId lastDeliveredSeq highWaterSeq action } } }`,
+		vars{"device": c.device, "held": held, "epoch": epoch}).SyncDevice.Channels
 }
 
 // order is what the device should do about a channel, given what it says it holds of it.
 func (c client) order(channel string, held ...vars) deviceChannel {
 	c.t.Helper()
-	for _, order := range c.syncDevice(of(channel, held)...) {
+	return c.orderOf(c.syncDevice(nil, of(channel, held)...), channel)
+}
+
+// orderIn is order for a device that says in which store epoch it got what it holds.
+func (c client) orderIn(epoch, channel string, held vars) deviceChannel {
+	c.t.Helper()
+	return c.orderOf(c.syncDevice(&epoch, of(channel, []vars{held})...), channel)
+}
+
+func (c client) orderOf(orders []deviceChannel, channel string) deviceChannel {
+	c.t.Helper()
+	for _, order := range orders {
 		if order.ChannelID == channel {
 			return order
 		}

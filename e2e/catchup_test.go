@@ -132,6 +132,7 @@ func TestL11RestoredStore(t *testing.T) {
 	for i := range 30 {
 		deliver(t, 2, vars{"channel": channel, "body": "after the restore", "clientId": strconv.Itoa(i)}, s)
 	}
+	expect(t, "the order", phone.orderIn(held.StoreEpoch, channel, held.cursor()).Action, "RESYNC")
 	answer := phone.sync(channel, held.holds())
 	expect(t, "the answer", answer.Reason, "STORE_CHANGED")
 	expect(t, "the newest", answer.ToSeq, 120)
@@ -141,6 +142,7 @@ func TestL11RestoredStore(t *testing.T) {
 	if after.StoreEpoch == before.StoreEpoch || after.StoreEpoch != answer.StoreEpoch {
 		t.Errorf("the store epoch was %s, and is %s in the list and %s in the sync", before.StoreEpoch, after.StoreEpoch, answer.StoreEpoch)
 	}
+	expect(t, "the order to who has started afresh", phone.orderIn(answer.StoreEpoch, channel, answer.cursor()).Action, "NONE")
 	next := phone.sync(channel, answer.holds())
 	if next.Type != "ChannelDiff" || len(next.Messages) != 0 {
 		t.Errorf("after it has started afresh the phone gets %+v", next)

@@ -103,7 +103,7 @@ func TestM05RemovedWhileOffline(t *testing.T) {
 	expect(t, "the total", a.total().Unread.Count, 4)
 	s.backend().remove(byService, 1)
 	expect(t, "the total", a.total().Unread.Count, 2)
-	expect(t, "channels on reconnect", len(a.on("phone").syncDevice()), 1)
+	expect(t, "channels on reconnect", len(a.on("phone").syncDevice(nil)), 1)
 }
 
 func TestM06MuteAndUnmute(t *testing.T) {
