@@ -24,18 +24,18 @@ type dataDir struct {
 // database says where Postgres is.
 type database struct {
 	dataDir     `embed:""`
-	DatabaseURL string `name:"database-url" env:"DATABASE_URL,TIDEMARK_DATABASE_URL" placeholder:"URL" help:"Postgres. Left out, the one that runs in the data directory, or one that is started there."`
+	DatabaseURL string `name:"database-url" env:"DATABASE_URL,TIDEMARK_DATABASE_URL" placeholder:"URL" help:"Postgres. ${without}"`
 }
 
 // place says where the data are.
 type place struct {
 	database `embed:""`
-	RedisURL string `name:"redis-url" env:"REDIS_URL,TIDEMARK_REDIS_URL" placeholder:"URL" help:"Redis. Left out, the one that runs in the data directory, or one that is started there."`
+	RedisURL string `name:"redis-url" env:"REDIS_URL,TIDEMARK_REDIS_URL" placeholder:"URL" help:"Redis. ${without}"`
 }
 
 // tokens says whose tokens are good. Exactly one of secret and key set is used.
 type tokens struct {
-	JWTSecret   string `name:"jwt-secret" placeholder:"SECRET" help:"Key of HS256 tokens, at least 32 bytes."`
+	JWTSecret   string `name:"jwt-secret" placeholder:"SECRET" help:"Key of HS256 tokens. One of fewer than 32 bytes can be guessed."`
 	JWTIssuer   string `name:"jwt-issuer" placeholder:"ISS" help:"What a token's iss must be. Left out, anything."`
 	JWTAudience string `name:"jwt-audience" placeholder:"AUD" help:"What must be among a token's aud. Left out, anything."`
 }
@@ -59,6 +59,7 @@ type config struct {
 	StatementTimeout time.Duration `default:"5s" help:"How long a statement may run in Postgres."`
 	LockTimeout      time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
 	LogFormat        string        `enum:"text,json" default:"${log}" help:"text for people, json for machines."`
+	playgroundToken  string        // what the playground sends; dev alone has one
 	LogLevel         slog.Level    `default:"info" help:"debug, info, warn or error."`
 }
 

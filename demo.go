@@ -23,8 +23,12 @@ var demoPeople = []person.Viewer{
 	{ID: 4, Name: "Dina", Role: person.RoleUser},
 }
 
-// demoMaker makes channels for the people of the demo. It is known once all of the demo is there.
-var demoMaker = person.Viewer{ID: 100, Name: "Demo", Role: person.RoleService}
+// demoMaker makes channels for the people of the demo. It is known under this name once all of the demo is there, and
+// under that of demoBeginner before.
+var (
+	demoMaker    = person.Viewer{ID: 100, Name: "Demo", Role: person.RoleService}
+	demoBeginner = person.Viewer{ID: 100, Name: "Demo, being made", Role: person.RoleService}
+)
 
 var demoChannels = []channel.New{
 	{ID: 101, Kind: channel.Group, Name: "general", CreatorID: 1, Members: []id.User{1, 2, 3, 4}},
@@ -55,33 +59,42 @@ var demoMessages = []struct {
 	{105, 3, "Could you look at my review?", nil},
 }
 
-// makeDemo makes people, channels and messages to look at. Where they are there already it changes nothing; what an
-// earlier start was cut off from making it makes.
-func makeDemo(ctx context.Context, channels *channel.Channels, readStates *readstate.ReadStates, people *person.Directory) error {
-	switch maker, err := people.Get(ctx, demoMaker.ID); {
-	case err != nil:
+// makeDemo makes people, channels and messages to look at, in a store that holds nothing yet. What an earlier start was
+// cut off from making it makes; where all of it is there, or somebody else's data, it changes nothing.
+func (s *server) makeDemo(ctx context.Context) error {
+	maker, err := s.people.Get(ctx, demoMaker.ID)
+	if err != nil {
 		return err
+	}
+	largest, err := s.store.LargestID(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
 	case maker.DisplayName == demoMaker.Name:
 		return nil
+	case largest > 0 && maker.DisplayName != demoBeginner.Name:
+		s.log.Info("no demo data: the store holds data already")
+		return nil
 	}
-	for _, viewer := range demoPeople {
-		if err := people.Welcome(ctx, viewer); err != nil {
+	for _, viewer := range append([]person.Viewer{demoBeginner}, demoPeople...) {
+		if err := s.people.Welcome(ctx, viewer); err != nil {
 			return err
 		}
 	}
 	for _, c := range demoChannels {
-		if _, err := channels.Create(ctx, demoMaker, c); err != nil && fault.CodeOf(err) != fault.Conflict {
+		if _, err := s.channels.Create(ctx, demoMaker, c); err != nil && fault.CodeOf(err) != fault.Conflict {
 			return err
 		}
 	}
 	for i, m := range demoMessages {
 		draft := channel.Draft{ChannelID: m.channel, Body: m.body, ClientMessageID: fmt.Sprintf("demo-%d", i), Mentions: m.naming}
-		if _, err := channels.Send(ctx, person.Viewer{ID: m.sender, Role: person.RoleUser}, draft, readstate.DefaultCap); err != nil {
+		if _, err := s.channels.Send(ctx, person.Viewer{ID: m.sender, Role: person.RoleUser}, draft, readstate.DefaultCap); err != nil {
 			return err
 		}
 	}
-	if _, err := readStates.SetMuted(ctx, demoPeople[0].ID, 103, true, readstate.DefaultCap); err != nil {
+	if _, err := s.readStates.SetMuted(ctx, demoPeople[0].ID, 103, true, readstate.DefaultCap); err != nil {
 		return err
 	}
-	return people.Welcome(ctx, demoMaker)
+	return s.people.Welcome(ctx, demoMaker)
 }

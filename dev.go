@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -50,13 +52,16 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 			return err
 		}
 		trusted.Logger = log
+		if c.playgroundToken, err = auth.Sign(trusted, demoPeople[0], demoTokenTTL); err != nil {
+			return err
+		}
 	}
 	server, err := newServer(ctx, c.config, trusted, log)
 	if err != nil {
 		return err
 	}
 	if c.Demo {
-		if err := makeDemo(ctx, server.channels, server.readStates, server.people); err != nil {
+		if err := server.makeDemo(ctx); err != nil {
 			server.close(ctx)
 			return fmt.Errorf("make demo data: %w", err)
 		}
@@ -65,7 +70,24 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 		server.close(ctx)
 		return err
 	}
+	server.handler = fromThisMachine(server.handler)
 	return server.run(ctx, listener)
+}
+
+// fromThisMachine refuses requests that name another host than this machine: those of a web page whose name was made
+// to lead here, to have the playground's token.
+func fromThisMachine(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(r.Host); err == nil {
+			host = name
+		}
+		if !isLoopback(host) {
+			http.Error(w, "dev answers to localhost alone", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // greet tells where to look.
@@ -78,7 +100,7 @@ func (c *devCommand) greet(w io.Writer, address net.Addr, trusted auth.Config, e
 	}
 	fmt.Fprintf(&text, "  GraphQL     %s/graphql\n  one call    %s/me\n", base, base)
 	fmt.Fprintf(&text, "  health      %s/healthz  %s/readyz  %s/metrics\n", base, base, base)
-	fmt.Fprintf(&text, "  Postgres    psql '%s'\n  Redis       redis-cli -u %s\n", engines.PostgresURL(), engines.RedisURL())
+	fmt.Fprintf(&text, "  Postgres    psql '%s'\n  Redis       redis-cli -u %s\n", redacted(engines.PostgresURL()), redacted(engines.RedisURL()))
 	if trusted.Secret != "" && c.Demo {
 		fmt.Fprintf(&text, "\nTokens, good for %d days:\n\n", int(demoTokenTTL.Hours()/24))
 		for _, viewer := range demoPeople {
@@ -96,7 +118,7 @@ func (c *devCommand) greet(w io.Writer, address net.Addr, trusted auth.Config, e
 			demoPeople[0].Name, base, token, `{"query":"{ badges { nodes { channel { name } unread { label } mentions { label } } total { unread { label } } } }"}`)
 	}
 	if trusted.Secret != "" {
-		text.WriteString("\nMore tokens: tidemark token --user 7 --name Gil")
+		text.WriteString("\nMore tokens: " + os.Args[0] + " token --user 7 --name Gil")
 		if c.DataDir != "" {
 			text.WriteString(" --data-dir " + c.DataDir)
 		}
@@ -113,9 +135,22 @@ func loopback(listen string) error {
 	if err != nil {
 		return fmt.Errorf("--listen must be HOST:PORT: %w", err)
 	}
-	ip := net.ParseIP(host)
-	if host == "localhost" || ip != nil && ip.IsLoopback() {
+	if isLoopback(host) {
 		return nil
 	}
 	return fmt.Errorf("--listen must be a loopback address such as 127.0.0.1:8080, not %q: dev is for this machine only", listen)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// redacted is a URL without its password.
+func redacted(raw string) string {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return "(as given)"
+	}
+	return u.Redacted()
 }

@@ -22,7 +22,9 @@ func (s *server) me(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	viewer, err := auth.ViewerFrom(ctx)
 	if err == nil {
-		err = s.people.Welcome(ctx, viewer)
+		if err = s.people.Welcome(ctx, viewer); fault.CodeOf(err) == fault.Unavailable {
+			err = nil // who only reads need not be known
+		}
 	}
 	var total readstate.Total
 	if err == nil {
@@ -49,7 +51,11 @@ func (s *server) writeFault(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	case fault.Unavailable:
 		status = http.StatusServiceUnavailable
+		s.log.WarnContext(r.Context(), "a part is away", "path", r.URL.Path, "error", err)
 	default:
+		if r.Context().Err() != nil {
+			return // the caller is gone
+		}
 		s.log.ErrorContext(r.Context(), "call failed", "path", r.URL.Path, "error", err)
 	}
 	writeJSON(w, status, map[string]any{"errors": []any{

@@ -23,7 +23,7 @@ func (c *migrateCommand) Run(ctx context.Context) (err error) {
 	if err := migrations.Up(ctx, url); err != nil {
 		return err
 	}
-	fmt.Println("the schema is the newest")
+	fmt.Printf("%s has the newest schema\n", redacted(url))
 	return nil
 }
 

@@ -36,6 +36,10 @@ const (
 	writeGrace = 10 * time.Second
 	// sweepEvery is how often devices that have long been silent are looked for.
 	sweepEvery = time.Hour
+	// sweepTimeout bounds one look. What it does not get to is there at the next.
+	sweepTimeout = 5 * time.Minute
+	// tracesTimeout bounds the sending of the last traces.
+	tracesTimeout = 5 * time.Second
 )
 
 // server is one process of Tidemark: what it holds open, and what it serves.
@@ -54,39 +58,43 @@ type server struct {
 }
 
 // newServer opens what a server needs. It does not fail because Postgres or Redis is away; run closes all of it.
-func newServer(ctx context.Context, config config, trusted auth.Config, log *slog.Logger) (s *server, err error) {
-	s = &server{config: config, log: log}
-	defer func() {
-		if err != nil {
-			s.close(ctx)
-		}
-	}()
-	if s.telemetry, err = telemetry.New(ctx, telemetry.Config{Version: version(), Tracing: telemetry.TracingRequested(os.Getenv)}); err != nil {
+func newServer(ctx context.Context, config config, trusted auth.Config, log *slog.Logger) (*server, error) {
+	s := &server{config: config, log: log}
+	if err := s.open(ctx, trusted); err != nil {
+		s.close(ctx)
 		return nil, err
+	}
+	return s, nil
+}
+
+func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
+	config, log := s.config, s.log
+	if s.telemetry, err = telemetry.New(ctx, telemetry.Config{Version: version(), Tracing: telemetry.TracingRequested(os.Getenv)}); err != nil {
+		return err
 	}
 	if s.store, err = postgres.Open(ctx, postgres.Config{
 		URL: config.DatabaseURL, MaxConnections: config.MaxConnections, Tracer: s.telemetry.PostgresTracer(),
 		StatementTimeout: config.StatementTimeout, LockTimeout: config.LockTimeout,
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	s.telemetry.ObservePool("primary", func() telemetry.PoolStat { return s.store.Stat() })
 	if s.redis, err = redis.Open(config.RedisURL); err != nil {
-		return nil, err
+		return err
 	}
 	if err := s.redis.Instrument(s.telemetry.TraceRedis); err != nil {
-		return nil, err
+		return err
 	}
 	if s.verifier, err = auth.NewVerifier(trusted); err != nil { //nolint:contextcheck // it ends with close, not with ctx
-		return nil, err
+		return err
 	}
 	limiter, err := ratelimit.New(config.mutationLimit(), redis.NewRateLimits(s.redis), log)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	observe(s.telemetry.Registry(), limiter)
 	if s.people, err = person.NewDirectory(s.store); err != nil {
-		return nil, err
+		return err
 	}
 	s.readStates = readstate.New(s.store)
 	s.channels = channel.NewChannels(s.store, s.readStates)
@@ -103,7 +111,7 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 		Welcome:         s.people.Welcome,
 	}
 	if err := api.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(graph.NewHandler(api)))
@@ -112,14 +120,12 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.telemetry.Metrics())
 	if config.Playground {
-		page, err := s.playground(trusted)
-		if err != nil {
-			return nil, err
-		}
-		mux.Handle("/", page)
+		mux.Handle("/", playground.Handler(playground.Config{
+			Endpoint: "/graphql", SubscriptionEndpoint: "/graphql", Token: config.playgroundToken,
+		}))
 	}
 	s.handler = s.telemetry.Handler(mux)
-	return s, nil
+	return nil
 }
 
 // observe adds what the limit on mutations has done to the metrics.
@@ -165,11 +171,12 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	s.log.Info("draining", "timeout", s.config.DrainTimeout)
+	s.log.Info("draining", "timeout", s.config.DrainTimeout.String())
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
 	defer cancel()
 	err := web.Shutdown(draining)
 	if errors.Is(err, context.DeadlineExceeded) {
+		s.log.Warn("calls were cut off: they took longer than the drain")
 		endCalls()
 		err = web.Close()
 	}
@@ -187,7 +194,7 @@ func (s *server) sweep(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
-		forgotten, err := s.deliveries.ForgetUnseen(ctx, time.Now().Add(-delivery.UnseenFor))
+		forgotten, err := s.forgetUnseen(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			s.log.Warn("silent devices stay for now", "error", err)
@@ -200,6 +207,12 @@ func (s *server) sweep(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
+}
+
+func (s *server) forgetUnseen(ctx context.Context) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	return s.deliveries.ForgetUnseen(ctx, time.Now().Add(-delivery.UnseenFor))
 }
 
 // close closes what newServer opened, whether it got to the end or not.
@@ -216,7 +229,7 @@ func (s *server) close(ctx context.Context) {
 		s.store.Close()
 	}
 	if s.telemetry != nil {
-		ctx, cancel := context.WithTimeout(ctx, headerTimeout)
+		ctx, cancel := context.WithTimeout(ctx, tracesTimeout)
 		defer cancel()
 		if err := s.telemetry.Shutdown(ctx); err != nil {
 			s.log.Warn("send the last traces", "error", err)
@@ -229,16 +242,4 @@ func (c *config) trusted(log *slog.Logger) auth.Config {
 	return auth.Config{
 		Secret: c.JWTSecret, JWKSURL: c.JWKSURL, Issuer: c.JWTIssuer, Audience: c.JWTAudience, Logger: log,
 	}
-}
-
-// playground is GraphiQL, with a token for the first person where there is a secret to sign one with.
-func (s *server) playground(trusted auth.Config) (http.Handler, error) {
-	page := playground.Config{Endpoint: "/graphql", SubscriptionEndpoint: "/graphql"}
-	if trusted.Secret != "" {
-		var err error
-		if page.Token, err = auth.Sign(trusted, demoPeople[0], demoTokenTTL); err != nil {
-			return nil, err
-		}
-	}
-	return playground.Handler(page), nil
 }

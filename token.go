@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,7 @@ type tokenCommand struct {
 func (c *tokenCommand) Run() error {
 	user, err := id.ParseUser(c.User)
 	if err != nil {
-		return fmt.Errorf("--user must be %w", err)
+		return errors.New("--user must be the decimal form of a positive 64-bit integer")
 	}
 	signing, err := c.signing(c.DataDir)
 	if err != nil {

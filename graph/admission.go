@@ -67,10 +67,14 @@ func (a admission) admit(ctx context.Context, op *graphql.OperationContext) erro
 			return err
 		}
 	}
-	if a.welcome != nil {
-		return a.welcome(ctx, viewer)
+	if a.welcome == nil {
+		return nil
 	}
-	return nil
+	err = a.welcome(ctx, viewer)
+	if op.Operation.Operation == ast.Query && fault.CodeOf(err) == fault.Unavailable {
+		return nil // whoever only reads need not be known, and Postgres may take no writes for the moment
+	}
+	return err
 }
 
 // persisted lets clients send a query's hash instead of its text, once they have sent both. Of gqlgen's extension

@@ -79,6 +79,12 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	if asksStore(field) {
 		price += lookupPrice
 	}
+	if field.Name == "badges" || field.Name == "badgeTotal" {
+		// Both count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
+		for limit := range caps(field.SelectionSet, variables) {
+			price += min(max(0, limit), readstate.MaxCap) / countedPerUnit * 100
+		}
+	}
 	return price
 }
 

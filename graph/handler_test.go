@@ -109,7 +109,10 @@ func TestWelcomeComesOncePerOperation(t *testing.T) {
 		t.Errorf("welcomed %v, want Ann once", welcomed)
 	}
 	failure = fault.NotAvailable(errors.New("secret"))
-	got := ask(t, api, `{me{id}}`)
+	if got := ask(t, api, `{me{id}}`); len(got.Errors) > 0 {
+		t.Errorf("who only reads need not be known: %s", got.body)
+	}
+	got := ask(t, api, `mutation{forgetDevice(deviceId:"phone")}`)
 	if wantCode(t, got, fault.Unavailable); got.Data != nil || strings.Contains(got.body, "secret") {
 		t.Errorf("%s", got.body)
 	}

@@ -25,6 +25,7 @@ RETURNING channel_id, last_delivered_seq, confirmed_at;
 -- GetSyncState returns all that decides between a diff and a resync. The head is read before any message is, so
 -- whatever happens after it has a later version. delivered_seq is null where the device has no record.
 SELECT
+    rs.channel_id,
     rs.joined_seq,
     h.high_water_seq,
     h.version,
@@ -48,7 +49,7 @@ SELECT
     h.deleted_version,
     d.last_delivered_seq AS delivered_seq,
     d.version AS delivered_version,
-    (SELECT store_instance())::text AS store_instance
+    store_instance()::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN device_sync_state d

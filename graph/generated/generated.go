@@ -212,8 +212,9 @@ Everything here is asked on behalf of the person whose token the call carries. A
 NOT_FOUND, as is one that does not exist. An error has a message for people and, in ` + "`" + `extensions.code` + "`" + `, one of:
 BAD_USER_INPUT (an argument is not what it may be; the message begins with its name), UNAUTHENTICATED (the token is
 missing, not valid, or past its end), FORBIDDEN (the role does not allow it), NOT_FOUND, CONFLICT, RATE_LIMITED (try
-again after ` + "`" + `extensions.retryAfterMs` + "`" + `), UNAVAILABLE (a part is away; nothing was done, or it is safe to try again),
-QUERY_TOO_LARGE, INTERNAL.
+again after ` + "`" + `extensions.retryAfterMs` + "`" + `), UNAVAILABLE (a part is away: try again; a send with its clientMessageId, and
+a new channel with its id, so that it is not there twice), QUERY_TOO_LARGE, INTERNAL, or GraphQL's own
+GRAPHQL_PARSE_FAILED, GRAPHQL_VALIDATION_FAILED and PERSISTED_QUERY_NOT_FOUND.
 """
 type Query {
   "The signed-in person. The cheap call that an app makes on its start and after each reconnect."
@@ -229,7 +230,8 @@ type Query {
   """
   What a device lacks in one channel: the messages after its cursor, or the order to start afresh from the newest
   page. after is the newest seq that the device holds; sinceVersion and storeEpoch are what its last answer gave.
-  What is said here wins. What is left out is taken from the server's record of what the device confirmed. deviceId
+  What is said here wins. What is left out is taken from the server's record of what the device confirmed; give all
+  three together, or a device restored from a backup may miss deletions. deviceId
   (1 to 128 characters) is made at install and kept together with the messages: whoever loses one loses both.
   limit: from 1 to 500 messages.
   """
@@ -324,7 +326,7 @@ type Mutation {
 type Viewer {
   "The ` + "`" + `sub` + "`" + ` of the token: a decimal string of a positive 64-bit integer, as are the ids of channels and messages."
   id: ID!
-  "The ` + "`" + `name` + "`" + ` of the token that was used last, of those that had one."
+  "The ` + "`" + `name` + "`" + ` that their tokens tell."
   displayName: String!
   "What the app's icon shows: over all channels that are not muted."
   badgeTotal: BadgeTotal!
@@ -332,6 +334,7 @@ type Viewer {
 
 "A person as others see them."
 type User {
+  "The ` + "`" + `sub` + "`" + ` of their tokens."
   id: ID!
   "The name that their token told, or ` + "`" + `Person` + "`" + ` and their id before any did."
   displayName: String!
@@ -339,10 +342,12 @@ type User {
 
 "A channel as the viewer sees it."
 type Channel {
+  "A decimal string: the product's own id for it, or one that was given out."
   id: ID!
   kind: ChannelKind!
   "A group's own name; of a DIRECT channel, the other person's."
   name: String!
+  "How many people are in it now."
   memberCount: Int!
   "Seq of the newest message, 0 where there is none."
   highWaterSeq: Seq!
@@ -359,13 +364,17 @@ type Channel {
 type Message {
   "Unique among all messages of all channels."
   id: ID!
+  "The channel it was sent to."
   channelId: ID!
   "Its position in the channel: also the order in which all people see its messages."
   seq: Seq!
+  "Who wrote it, under their name of today."
   sender: User!
   "At most 20,000 characters."
   body: String!
+  "When it was sent, by the server's clock. To order messages take seq."
   createdAt: Time!
+  "Whether its words were taken away."
   deleted: Boolean!
   "Whether it names the viewer, by name or with everyone. Never true of one's own."
   mentionsViewer: Boolean!
@@ -375,6 +384,7 @@ type Message {
 
 "What a send did."
 type SendMessageResult {
+  "The message, with the seq that it got."
   message: Message!
   "The sender's own badge, already read up to the message: there is no need to ask again."
   badge: Badge!
@@ -404,7 +414,9 @@ enum ReadOutcome {
 
 "What a call did to one channel's cursor."
 type MarkReadResult {
+  "The channel that the cursor belongs to."
   channelId: ID!
+  "What became of the cursor."
   outcome: ReadOutcome!
   "The badge after the call. Null only with NOT_FOUND."
   badge: Badge
@@ -412,8 +424,11 @@ type MarkReadResult {
 
 "How far the viewer has read in one channel; as the arguments of markRead."
 input ReadCursor {
+  "The channel that was read."
   channelId: ID!
+  "The newest message that was read."
   upToSeq: Seq!
+  "The epoch that the badge gave when it was read."
   readEpoch: Int
 }
 
@@ -426,6 +441,7 @@ type Badge {
   id: ID!
   "Rises with everything that can change the badge."
   version: Seq!
+  "The channel that it counts. Its id costs nothing; other fields are looked up for a whole list at once."
   channel: Channel!
   "Seq of the channel's newest message."
   highWaterSeq: Seq!
@@ -455,6 +471,7 @@ type UnreadCount {
 
 "A page of badges."
 type BadgeConnection {
+  "The badges with their cursors."
   edges: [BadgeEdge!]!
   "The badges of the edges, for those who need no cursors."
   nodes: [Badge!]!
@@ -462,11 +479,13 @@ type BadgeConnection {
   total: BadgeTotal!
   "Names the data that versions and seqs belong to. After a restore it is another: forget all badges then."
   storeEpoch: ID!
+  "Where the page stands among all that match."
   pageInfo: PageInfo!
 }
 
 "A badge in a page."
 type BadgeEdge {
+  "The badge."
   node: Badge!
   "Opaque: where the next page may begin."
   cursor: String!
@@ -484,6 +503,7 @@ type BadgeTotal {
 
 "Where a page stands in its list."
 type PageInfo {
+  "Whether there are more after it."
   hasNextPage: Boolean!
   "Whether the page began after a cursor."
   hasPreviousPage: Boolean!
@@ -495,14 +515,17 @@ type PageInfo {
 
 "A page of people."
 type UserConnection {
+  "The people with their cursors."
   edges: [UserEdge!]!
   "The people of the edges, for those who need no cursors."
   nodes: [User!]!
+  "Where the page stands among all."
   pageInfo: PageInfo!
 }
 
 "A person in a page."
 type UserEdge {
+  "The person."
   node: User!
   "Opaque: where the next page may begin."
   cursor: String!
@@ -527,6 +550,7 @@ type ChannelDiff {
   version: Seq!
   "For storeEpoch of the next call."
   storeEpoch: ID!
+  "The channel's badge of this moment, which may have a message more."
   badge: Badge!
 }
 
@@ -548,6 +572,7 @@ enum ResyncReason {
 
 "The order to start afresh: drop what is held of the channel, take this newest page, and confirm with toSeq and version."
 type ChannelResync {
+  "Why there is no diff."
   reason: ResyncReason!
   "The largest gap that is answered with a diff."
   maxGap: Int!
@@ -559,14 +584,17 @@ type ChannelResync {
   version: Seq!
   "For storeEpoch of the next call."
   storeEpoch: ID!
+  "The channel's badge of this moment, which may have a message more."
   badge: Badge!
 }
 
 "A page of what a device should do."
 type DeviceSync {
+  "What to do about each channel."
   channels: [DeviceChannelSync!]!
   "For storeEpoch of the next call."
   storeEpoch: ID!
+  "Where the page stands among all that match."
   pageInfo: PageInfo!
 }
 
@@ -582,15 +610,19 @@ enum SyncAction {
 
 "What a device should do about one channel."
 type DeviceChannelSync {
+  "The channel that it is about."
   channelId: ID!
   "What the device holds, as it says or else as is on record; 0 where neither is known."
   lastDeliveredSeq: Seq!
+  "Seq of the channel's newest message."
   highWaterSeq: Seq!
+  "What to do."
   action: SyncAction!
 }
 
 "What a device holds of a channel."
 input DeliveryCursor {
+  "The channel whose messages it holds."
   channelId: ID!
   "The newest seq that it holds."
   seq: Seq!
@@ -600,9 +632,13 @@ input DeliveryCursor {
 
 "What is on record of a device."
 type DeviceCursor {
+  "The channel whose messages it holds."
   channelId: ID!
+  "The device."
   deviceId: ID!
+  "The newest seq that it has confirmed."
   lastDeliveredSeq: Seq!
+  "When it confirmed last, by the server's clock."
   confirmedAt: Time
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -191,12 +192,7 @@ func merge(cursors []Confirmed) []Confirmed {
 	for _, c := range merged {
 		ordered = append(ordered, c)
 	}
-	slices.SortFunc(ordered, func(a, b Confirmed) int {
-		if a.ChannelID < b.ChannelID {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(ordered, func(a, b Confirmed) int { return cmp.Compare(a.ChannelID, b.ChannelID) })
 	return ordered
 }
 

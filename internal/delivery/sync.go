@@ -15,10 +15,8 @@ const (
 	DefaultMaxGap = 1000
 	// maxDeletions bounds the deletions that a diff lists.
 	maxDeletions = 1000
-	// maxPage bounds the messages of one answer, and the channels of one page.
+	// maxPage bounds the messages of one answer, the channels of one page, and the devices forgotten in one go.
 	maxPage = 500
-	// maxDeviceName bounds a device's id, in characters.
-	maxDeviceName = 128
 )
 
 // Reason says why a device must resync.
@@ -193,5 +191,5 @@ func (r Request) check() error {
 }
 
 func checkDevice(device id.Device) error {
-	return fault.CheckText("deviceId", string(device), 1, maxDeviceName)
+	return fault.CheckText("deviceId", string(device), 1, id.MaxDeviceLength)
 }

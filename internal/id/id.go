@@ -19,6 +19,9 @@ type Message int64
 // Device names one installation of an app. It is made by the client at install and kept with its message store.
 type Device string
 
+// MaxDeviceLength bounds a device's id, in characters.
+const MaxDeviceLength = 128
+
 var errNotAnID = errors.New("not the decimal form of a positive 64-bit integer")
 
 // ParseUser reads the decimal form. Only the canonical form is taken: no sign, no leading zero, no blank.

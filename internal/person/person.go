@@ -23,7 +23,7 @@ type Role string
 const (
 	// RoleUser is a person with their own channels, the default.
 	RoleUser Role = "user"
-	// RoleSupport is a person who may also read anybody's state.
+	// RoleSupport is a person who may also read anybody's state, where a field offers it.
 	RoleSupport Role = "support"
 	// RoleService is a backend: it makes channels, changes members and deletes messages for people.
 	RoleService Role = "service"

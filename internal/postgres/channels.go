@@ -33,7 +33,7 @@ func (s *Store) CreateChannel(ctx context.Context, channelToMake channel.New) (i
 		case errors.Is(err, errIDTaken) && channelToMake.ID == 0:
 			continue
 		case errors.Is(err, errIDTaken):
-			return 0, &fault.Error{Code: fault.Conflict, Argument: "input.id", Message: "input.id is the id of another channel"}
+			return 0, &fault.Error{Code: fault.Conflict, Argument: "input.id", Message: "input.id is in use already"}
 		default:
 			return made, err
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/delivery"
 	"tidemark/internal/fault"
@@ -13,70 +14,62 @@ import (
 )
 
 // SyncState implements delivery.Store.
-func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, channelID id.Channel) (delivery.State, string, error) {
-	row, err := again(ctx, s, func() (dbsqlc.GetSyncStateRow, error) {
-		return s.q.GetSyncState(ctx, s.pool, dbsqlc.GetSyncStateParams{
+func (s *Store) SyncState(ctx context.Context, user id.User, device id.Device, channelID id.Channel) (state delivery.State, storeEpoch string, err error) {
+	storeEpoch, err = withEpoch(ctx, s, func(conn *pgxpool.Conn) (string, error) {
+		row, err := s.q.GetSyncState(ctx, conn, dbsqlc.GetSyncStateParams{
 			UserID: int64(user), DeviceID: string(device), ChannelID: int64(channelID),
 		})
+		state = syncState(dbsqlc.ListSyncStatesRow(row))
+		return row.StoreInstance, err
 	})
 	if noRows(err) {
-		return delivery.State{}, "", fault.NoChannel()
+		err = fault.NoChannel()
 	}
-	if err != nil {
-		return delivery.State{}, "", err
-	}
-	epoch, err := s.storeEpoch(ctx, row.StoreInstance)
-	if err != nil {
-		return delivery.State{}, "", err
-	}
+	return state, storeEpoch, err
+}
+
+// SyncStates implements delivery.Store.
+func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) (states []delivery.State, storeEpoch string, err error) {
+	storeEpoch, err = withEpoch(ctx, s, func(conn *pgxpool.Conn) (instance string, err error) {
+		_, err = s.q.TouchDevice(ctx, conn, int64(user), string(device))
+		if err != nil && !isReadOnly(err) { // that it was heard of can wait for another day
+			return "", err
+		}
+		rows, err := s.q.ListSyncStates(ctx, conn, dbsqlc.ListSyncStatesParams{
+			UserID: int64(user), DeviceID: string(device), After: int64(after), PageSize: int32(limit), //nolint:gosec // a page
+		})
+		states = make([]delivery.State, len(rows))
+		for i, row := range rows {
+			states[i], instance = syncState(row), row.StoreInstance
+		}
+		return instance, err
+	})
+	return states, storeEpoch, err
+}
+
+func syncState(row dbsqlc.ListSyncStatesRow) delivery.State {
 	return delivery.State{
-		ChannelID:        channelID,
+		ChannelID:        id.Channel(row.ChannelID),
 		JoinedSeq:        id.Seq(row.JoinedSeq),
 		HighWaterSeq:     id.Seq(row.HighWaterSeq),
 		Version:          id.Seq(row.Version),
 		DeletedVersion:   id.Seq(row.DeletedVersion),
 		DeliveredSeq:     (*id.Seq)(row.DeliveredSeq),
 		DeliveredVersion: (*id.Seq)(row.DeliveredVersion),
-	}, epoch, nil
-}
-
-// SyncStates implements delivery.Store.
-func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, after id.Channel, limit int) ([]delivery.State, string, error) {
-	rows, err := again(ctx, s, func() ([]dbsqlc.ListSyncStatesRow, error) {
-		_, err := s.q.TouchDevice(ctx, s.pool, int64(user), string(device))
-		if err != nil && !isReadOnly(err) { // that it was heard of can wait for another day
-			return nil, err
-		}
-		return s.q.ListSyncStates(ctx, s.pool, dbsqlc.ListSyncStatesParams{
-			UserID: int64(user), DeviceID: string(device), After: int64(after), PageSize: int32(limit), //nolint:gosec // a page
-		})
-	})
-	if err != nil {
-		return nil, "", err
 	}
-	var instance string
-	states := make([]delivery.State, len(rows))
-	for i, row := range rows {
-		states[i] = delivery.State{
-			ChannelID:        id.Channel(row.ChannelID),
-			JoinedSeq:        id.Seq(row.JoinedSeq),
-			HighWaterSeq:     id.Seq(row.HighWaterSeq),
-			Version:          id.Seq(row.Version),
-			DeletedVersion:   id.Seq(row.DeletedVersion),
-			DeliveredSeq:     (*id.Seq)(row.DeliveredSeq),
-			DeliveredVersion: (*id.Seq)(row.DeliveredVersion),
-		}
-		instance = row.StoreInstance
-	}
-	epoch, err := s.storeEpoch(ctx, instance)
-	return states, epoch, err
 }
 
 // ResetSyncState implements delivery.Store.
 func (s *Store) ResetSyncState(ctx context.Context, user id.User, device id.Device, channelID id.Channel) error {
-	return translate(s.q.ResetSyncState(ctx, s.pool, dbsqlc.ResetSyncStateParams{
-		UserID: int64(user), DeviceID: string(device), ChannelID: int64(channelID),
-	}))
+	_, err := again(ctx, s, func() (struct{}, error) {
+		return struct{}{}, s.q.ResetSyncState(ctx, s.pool, dbsqlc.ResetSyncStateParams{
+			UserID: int64(user), DeviceID: string(device), ChannelID: int64(channelID),
+		})
+	})
+	if isReadOnly(err) { // the device is told what to do all the same, and asks again if it does not
+		return nil
+	}
+	return err
 }
 
 // DeletedSeqs implements delivery.Store.

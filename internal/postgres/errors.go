@@ -36,7 +36,7 @@ func translate(err error) error {
 	switch {
 	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled):
 		return err
-	case isAway(err), errors.Is(err, context.DeadlineExceeded):
+	case broke(err), errors.Is(err, context.DeadlineExceeded):
 		return fault.NotAvailable(err)
 	}
 	var pg *pgconn.PgError
@@ -45,19 +45,22 @@ func translate(err error) error {
 		case queryCanceled, lockNotAvailable, serialization, deadlock, readOnly:
 			return fault.NotAvailable(err)
 		}
+		if strings.HasPrefix(pg.Code, classResources) {
+			return fault.NotAvailable(err)
+		}
 	}
 	return err
 }
 
-// isAway reports whether the connection broke, or none could be made.
-func isAway(err error) bool {
+// broke reports whether the connection broke, or none could be made.
+func broke(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
 		case adminShutdown, crashShutdown, cannotConnectNow:
 			return true
 		}
-		return strings.HasPrefix(pg.Code, classConnection) || strings.HasPrefix(pg.Code, classResources)
+		return strings.HasPrefix(pg.Code, classConnection)
 	}
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -70,7 +73,7 @@ func isAway(err error) bool {
 // connections are broken, so they are dropped first. Only for steps that may be done twice.
 func again[T any](ctx context.Context, s *Store, step func() (T, error)) (T, error) {
 	result, err := step()
-	if err != nil && isAway(err) && ctx.Err() == nil {
+	if err != nil && broke(err) && ctx.Err() == nil {
 		s.pool.Reset()
 		result, err = step()
 	}

@@ -3,31 +3,29 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"tidemark/internal/id"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
 )
 
 // Badges implements readstate.Store.
-func (s *Store) Badges(ctx context.Context, user id.User, limit int) ([]readstate.Badge, string, error) {
-	rows, err := again(ctx, s, func() ([]dbsqlc.ListBadgesRow, error) {
-		return s.q.ListBadges(ctx, s.pool, countTo(limit), int64(user))
+func (s *Store) Badges(ctx context.Context, user id.User, limit int) (badges []readstate.Badge, storeEpoch string, err error) {
+	storeEpoch, err = withEpoch(ctx, s, func(conn *pgxpool.Conn) (instance string, err error) {
+		rows, err := s.q.ListBadges(ctx, conn, countTo(limit), int64(user))
+		badges = make([]readstate.Badge, len(rows))
+		for i, row := range rows {
+			badges[i] = badge(user, dbsqlc.ListBadgesOfRow{
+				ChannelID: row.ChannelID, HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
+				ReadEpoch: row.ReadEpoch, Muted: row.Muted, Version: row.Version, Activity: row.Activity,
+				Unread: row.Unread, Mentions: row.Mentions,
+			})
+			instance = row.StoreInstance
+		}
+		return instance, err
 	})
-	if err != nil {
-		return nil, "", err
-	}
-	var instance string
-	badges := make([]readstate.Badge, len(rows))
-	for i, row := range rows {
-		badges[i] = badge(user, dbsqlc.ListBadgesOfRow{
-			ChannelID: row.ChannelID, HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
-			ReadEpoch: row.ReadEpoch, Muted: row.Muted, Version: row.Version, Activity: row.Activity,
-			Unread: row.Unread, Mentions: row.Mentions,
-		})
-		instance = row.StoreInstance
-	}
-	epoch, err := s.storeEpoch(ctx, instance)
-	return badges, epoch, err
+	return badges, storeEpoch, err
 }
 
 // BadgesOf implements readstate.Store.
@@ -55,7 +53,8 @@ func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cur
 	}
 	return again(ctx, s, func() (moves []readstate.Move, failed error) {
 		moves = make([]readstate.Move, len(cursors))
-		s.q.AdvanceReadStates(ctx, s.pool, params).QueryRow(func(i int, highWater int64, err error) {
+		batch := s.q.AdvanceReadStates(ctx, s.pool, params)
+		batch.QueryRow(func(i int, highWater int64, err error) {
 			switch {
 			case err == nil:
 				moves[i] = readstate.Move{Moved: true, HighWaterSeq: id.Seq(highWater)}
@@ -63,6 +62,9 @@ func (s *Store) Advance(ctx context.Context, user id.User, device id.Device, cur
 				failed = err
 			}
 		})
+		if err := batch.Close(); failed == nil { // the commit
+			failed = err
+		}
 		return moves, failed
 	})
 }

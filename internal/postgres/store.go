@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -42,9 +41,8 @@ const (
 
 // Store keeps everything that must last.
 type Store struct {
-	pool   *pgxpool.Pool
-	q      *dbsqlc.Queries
-	epochs atomic.Pointer[epochs]
+	pool *pgxpool.Pool
+	q    *dbsqlc.Queries
 }
 
 var (
@@ -91,15 +89,11 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	pool.MaxConnLifetimeJitter = 5 * time.Minute
 	pool.MaxConnIdleTime = 5 * time.Minute
 
-	s := &Store{q: dbsqlc.New()}
-	pool.AfterConnect = func(context.Context, *pgx.Conn) error {
-		s.epochs.Store(nil) // the database may be another one of the same name
-		return nil
-	}
-	if s.pool, err = pgxpool.NewWithConfig(ctx, pool); err != nil {
+	opened, err := pgxpool.NewWithConfig(ctx, pool)
+	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
-	return s, nil
+	return &Store{pool: opened, q: dbsqlc.New()}, nil
 }
 
 // Close waits for connections in use to come back, and closes them all.

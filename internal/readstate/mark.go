@@ -13,9 +13,6 @@ import (
 // MaxCursors bounds the cursors of one call.
 const MaxCursors = 1000
 
-// maxDeviceName bounds a device's id, in characters.
-const maxDeviceName = 128
-
 // Cursor says how far somebody has read in a channel.
 type Cursor struct {
 	ChannelID id.Channel
@@ -106,43 +103,52 @@ func (r *ReadStates) mark(ctx context.Context, user id.User, device id.Device, c
 	if err := CheckCap(limit); err != nil {
 		return nil, err
 	}
-	if err := fault.CheckText("deviceId", string(device), 0, maxDeviceName); err != nil {
+	if err := fault.CheckText("deviceId", string(device), 0, id.MaxDeviceLength); err != nil {
 		return nil, err
 	}
 	results := make([]Result, len(cursors))
 	if len(cursors) == 0 {
 		return results, nil
 	}
+	pending := make([]int, len(cursors))
+	for i := range pending {
+		pending[i] = i
+	}
 	for range settleTries {
-		moves, err := r.store.Advance(ctx, user, device, cursors)
+		trying := make([]Cursor, len(pending))
+		for n, i := range pending {
+			trying[n] = cursors[i]
+		}
+		moves, err := r.store.Advance(ctx, user, device, trying)
 		if err != nil {
 			return nil, err
 		}
-		badges, err := r.badgesOf(ctx, user, cursors, limit)
+		badges, err := r.badgesOf(ctx, user, trying, limit)
 		if err != nil {
 			return nil, err
 		}
-		settledAll := true
-		for i, c := range cursors {
+		var unsettled []int
+		for n, i := range pending {
+			c := cursors[i]
 			badge, member := badges[c.ChannelID]
-			result := Result{ChannelID: c.ChannelID, Badge: &badge}
-			switch earlier := results[i].Outcome; {
+			result, settled := Result{ChannelID: c.ChannelID, Badge: &badge}, true
+			switch {
 			case !member:
 				result.Badge, result.Outcome = nil, NotFound
-			case moves[i].Moved:
-				result.Outcome = c.moved(moves[i].HighWaterSeq)
-			case earlier == Advanced, earlier == ClampedToNewest:
-				result.Outcome = earlier // this round finds done what an earlier one did
+			case moves[n].Moved:
+				result.Outcome = c.moved(moves[n].HighWaterSeq)
 			default:
-				var settled bool
 				result.Outcome, settled = c.stayed(badge)
-				settledAll = settledAll && settled
+			}
+			if !settled {
+				unsettled = append(unsettled, i)
 			}
 			results[i] = result
 		}
-		if settledAll {
+		if len(unsettled) == 0 {
 			return results, nil
 		}
+		pending = unsettled
 	}
 	return nil, fault.NotAvailable(fmt.Errorf("cursors of person %d did not settle", user))
 }

@@ -71,11 +71,13 @@ func (p *play) compareMessages(ctx context.Context, r *room) error {
 // is reports whether got is the message.
 func (m *message) is(got channel.Message, seed uint64) bool {
 	var body string
+	var named []id.User
 	if !m.deleted {
 		body = text(seed, m.line, m.length)
+		named = slices.DeleteFunc(slices.Clone(m.named), func(user id.User) bool { return user == m.sender })
 	}
 	return got.Sender.ID == m.sender && got.Body == body && got.Deleted == m.deleted &&
-		got.MentionsEveryone == m.everyone && slices.Equal(got.Mentions, m.mentions)
+		got.MentionsEveryone == m.everyone && slices.Equal(got.Mentions, named)
 }
 
 // compareBadges lists all badges of a person, newest activity first, and asks for their total.

@@ -32,7 +32,7 @@ type message struct {
 	length   int
 	sender   id.User
 	named    []id.User // in ascending order
-	mentions []id.User // those of them who were members, without the sender
+	mentions []id.User // those of them for whom it counts: who were members, without the sender
 	everyone bool
 	deleted  bool
 }

@@ -151,6 +151,7 @@ func (q *Queries) DeleteSyncStates(ctx context.Context, db DBTX, userID int64, d
 
 const getSyncState = `-- name: GetSyncState :one
 SELECT
+    rs.channel_id,
     rs.joined_seq,
     h.high_water_seq,
     h.version,
@@ -172,6 +173,7 @@ type GetSyncStateParams struct {
 }
 
 type GetSyncStateRow struct {
+	ChannelID        int64
 	JoinedSeq        int64
 	HighWaterSeq     int64
 	Version          int64
@@ -187,6 +189,7 @@ func (q *Queries) GetSyncState(ctx context.Context, db DBTX, arg GetSyncStatePar
 	row := db.QueryRow(ctx, getSyncState, arg.DeviceID, arg.UserID, arg.ChannelID)
 	var i GetSyncStateRow
 	err := row.Scan(
+		&i.ChannelID,
 		&i.JoinedSeq,
 		&i.HighWaterSeq,
 		&i.Version,
@@ -207,7 +210,7 @@ SELECT
     h.deleted_version,
     d.last_delivered_seq AS delivered_seq,
     d.version AS delivered_version,
-    (SELECT store_instance())::text AS store_instance
+    store_instance()::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN device_sync_state d
