@@ -133,6 +133,9 @@ func TestL11RestoredStore(t *testing.T) {
 		deliver(t, 2, vars{"channel": channel, "body": "after the restore", "clientId": strconv.Itoa(i)}, s)
 	}
 	expect(t, "the order", phone.orderIn(held.StoreEpoch, channel, held.cursor()).Action, "RESYNC")
+	phone.refused("CONFLICT", `mutation ($device: ID!, $epoch: ID, $cursors: [DeliveryCursor!]!) {
+		confirmDelivery(deviceId: $device, storeEpoch: $epoch, cursors: $cursors) { channelId } }`,
+		vars{"device": phone.device, "epoch": held.StoreEpoch, "cursors": of(channel, []vars{held.cursor()})})
 	answer := phone.sync(channel, held.holds())
 	expect(t, "the answer", answer.Reason, "STORE_CHANGED")
 	expect(t, "the newest", answer.ToSeq, 120)

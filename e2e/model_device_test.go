@@ -160,8 +160,12 @@ func (r *reference) confirm(key deviceKey, says map[id.Channel]record) fault.Cod
 			r.records[at] = &record{}
 		}
 		on := r.records[at]
-		on.seq = max(on.seq, min(said.seq, r.room(channelID).head()))
-		on.heardAt = max(on.heardAt, said.heardAt)
+		switch seq := min(said.seq, r.room(channelID).head()); {
+		case seq > on.seq:
+			*on = record{seq, said.heardAt}
+		case seq == on.seq:
+			on.heardAt = max(on.heardAt, said.heardAt)
+		}
 		r.devices[key] = true
 	}
 	return done

@@ -181,7 +181,7 @@ func (m *machine) tell(t *rapid.T, device *device, says map[id.Channel]record) {
 			delivery.Confirmed{ChannelID: channelID, Seq: seq, Version: &device.stored[channelID].version},
 			delivery.Confirmed{ChannelID: channelID, Seq: max(seq-1, 0)})
 	}
-	recorded, err := m.deliveries.Confirm(t.Context(), device.owner, device.name, cursors)
+	recorded, err := m.deliveries.Confirm(t.Context(), device.owner, device.name, nil, cursors)
 	code := m.reference.confirm(device.deviceKey, says)
 	wantCode(t, err, code)
 	if code != done {

@@ -152,7 +152,7 @@ func (d domain) SyncDevice(ctx context.Context, _ id.User, req delivery.DeviceRe
 	return delivery.ActionPage{Channels: channels}, d.failure(ctx)
 }
 
-func (d domain) Confirm(ctx context.Context, _ id.User, device id.Device, cursors []delivery.Confirmed) ([]delivery.Recorded, error) {
+func (d domain) Confirm(ctx context.Context, _ id.User, device id.Device, _ *string, cursors []delivery.Confirmed) ([]delivery.Recorded, error) {
 	recorded := make([]delivery.Recorded, len(cursors))
 	for i, c := range cursors {
 		recorded[i] = delivery.Recorded{ChannelID: c.ChannelID, DeviceID: device, LastDeliveredSeq: c.Seq}

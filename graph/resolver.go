@@ -48,7 +48,7 @@ type Channels interface {
 type Deliveries interface {
 	Sync(ctx context.Context, user id.User, req delivery.Request) (delivery.Sync, error)
 	SyncDevice(ctx context.Context, user id.User, req delivery.DeviceRequest) (delivery.ActionPage, error)
-	Confirm(ctx context.Context, user id.User, device id.Device, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
+	Confirm(ctx context.Context, user id.User, device id.Device, storeEpoch *string, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
 	Forget(ctx context.Context, user id.User, device id.Device) (bool, error)
 }
 

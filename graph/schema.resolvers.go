@@ -71,8 +71,8 @@ func (r *mutationResolver) SetMuted(ctx context.Context, channelID string, muted
 }
 
 // ConfirmDelivery records what a device holds.
-func (r *mutationResolver) ConfirmDelivery(ctx context.Context, deviceID string, cursors []delivery.Confirmed) ([]delivery.Recorded, error) {
-	return r.Deliveries.Confirm(ctx, viewer(ctx).ID, id.Device(deviceID), cursors)
+func (r *mutationResolver) ConfirmDelivery(ctx context.Context, deviceID string, cursors []delivery.Confirmed, storeEpoch *string) ([]delivery.Recorded, error) {
+	return r.Deliveries.Confirm(ctx, viewer(ctx).ID, id.Device(deviceID), storeEpoch, cursors)
 }
 
 // ForgetDevice drops what is recorded of a device.

@@ -142,7 +142,7 @@ CREATE TABLE device_sync_state (
     CONSTRAINT device_sync_state_pkey PRIMARY KEY (user_id, device_id, channel_id)
 ) WITH (fillfactor = 80);
 
-COMMENT ON COLUMN device_sync_state.version IS 'The head''s version up to which the device has heard of deletions.';
+COMMENT ON COLUMN device_sync_state.version IS 'The head''s version up to which the device has heard of deletions; -1 where it said none.';
 
 -- Names this incarnation of the data. A failover that lost commits, or a restore, gives seqs and versions out
 -- again, and then at least one of the three differs: the cluster, its timeline, the database within it.

@@ -1,5 +1,6 @@
 -- name: ConfirmDelivery :many
--- ConfirmDelivery merges what a device says it holds into its cursors, which only grow and never pass the head.
+-- ConfirmDelivery merges what a device says it holds into its cursors, which only grow and never pass the head. A
+-- version goes with its seq: it is taken over with a larger seq, and by maximum with the same. One of -1 is not known.
 -- Channels that the person is not in are left out. The channel ids are sorted by the caller, each once.
 INSERT INTO device_sync_state AS d (user_id, device_id, channel_id, last_delivered_seq, version, confirmed_at)
 SELECT
@@ -17,7 +18,11 @@ ORDER BY rs.channel_id
 ON CONFLICT (user_id, device_id, channel_id) DO UPDATE
 SET
     last_delivered_seq = greatest(d.last_delivered_seq, excluded.last_delivered_seq),
-    version = greatest(d.version, excluded.version),
+    version = CASE
+        WHEN excluded.version < 0 OR excluded.last_delivered_seq < d.last_delivered_seq THEN d.version
+        WHEN excluded.last_delivered_seq > d.last_delivered_seq THEN excluded.version
+        ELSE greatest(d.version, excluded.version)
+    END,
     confirmed_at = excluded.confirmed_at
 RETURNING channel_id, last_delivered_seq, confirmed_at;
 

@@ -65,7 +65,7 @@ type MutationResolver interface {
 	MarkManyRead(ctx context.Context, cursors []readstate.Cursor, deviceID *string) ([]readstate.Result, error)
 	MarkUnread(ctx context.Context, channelID string, fromSeq id.Seq, readEpoch *int) (readstate.Result, error)
 	SetMuted(ctx context.Context, channelID string, muted bool) (readstate.Badge, error)
-	ConfirmDelivery(ctx context.Context, deviceID string, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
+	ConfirmDelivery(ctx context.Context, deviceID string, cursors []delivery.Confirmed, storeEpoch *string) ([]delivery.Recorded, error)
 	ForgetDevice(ctx context.Context, deviceID string) (bool, error)
 	SendMessage(ctx context.Context, channelID string, body string, clientMessageID *string, mentions []string, mentionsEveryone bool) (channel.Sent, error)
 	DeleteMessage(ctx context.Context, channelID string, seq id.Seq) (channel.Message, error)
@@ -279,9 +279,10 @@ type Mutation {
   The device has received messages and keeps them: for at most 1,000 channels, the newest seq that it holds and,
   where known, the version of the answer that brought it. It never touches a badge. A seq past the newest means the
   newest; of a channel given twice the larger counts; a record never falls. All are kept or, where the viewer is not
-  in one of the channels, none.
+  in one of the channels, none. storeEpoch is that of the answer that brought the messages: give it, and what came from
+  a store that has been replaced since is CONFLICT instead of being taken for other messages of the same seqs.
   """
-  confirmDelivery(deviceId: ID!, cursors: [DeliveryCursor!]!): [DeviceCursor!]!
+  confirmDelivery(deviceId: ID!, cursors: [DeliveryCursor!]!, storeEpoch: ID): [DeviceCursor!]!
 
   """
   The device is gone, and what was recorded of it goes. True where there was something. A device that is silent for
@@ -292,7 +293,7 @@ type Mutation {
   """
   Sends a message of at most 20,000 characters, and marks the sender read up to it. Give a clientMessageId (at most
   128 characters, the sender's own for this channel): a retry then answers with the first message instead of sending
-  another; with another body it is CONFLICT. mentions names at most 50 people; for who is not in the channel it
+  another; with another body it is CONFLICT, unless the first was deleted, which is then the answer. mentions names at most 50 people; for who is not in the channel it
   does nothing. mentionsEveryone names all members.
   """
   sendMessage(channelId: ID!, body: String!, clientMessageId: ID, mentions: [ID!], mentionsEveryone: Boolean! = false): SendMessageResult!
@@ -1159,6 +1160,14 @@ func (ec *executionContext) field_Mutation_confirmDelivery_args(ctx context.Cont
 		return nil, err
 	}
 	args["cursors"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "storeEpoch",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["storeEpoch"] = arg2
 	return args, nil
 }
 
@@ -3588,7 +3597,7 @@ func (ec *executionContext) _Mutation_confirmDelivery(ctx context.Context, field
 		},
 		func(ctx context.Context) (any, error) {
 			fc := graphql.GetFieldContext(ctx)
-			return ec.Resolvers.Mutation().ConfirmDelivery(ctx, fc.Args["deviceId"].(string), fc.Args["cursors"].([]delivery.Confirmed))
+			return ec.Resolvers.Mutation().ConfirmDelivery(ctx, fc.Args["deviceId"].(string), fc.Args["cursors"].([]delivery.Confirmed), fc.Args["storeEpoch"].(*string))
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v []delivery.Recorded) graphql.Marshaler {

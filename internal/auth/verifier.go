@@ -152,6 +152,9 @@ func (v *Verifier) check(ctx context.Context, token string) (claims, error) {
 	if err != nil {
 		return claims{}, v.untrusted(parsed, err)
 	}
+	if _, asks := parsed.Header["crit"]; asks { // RFC 7515, 4.1.11: what is critical and not understood is refused
+		return claims{}, fault.New(fault.Unauthenticated, "the token asks for extensions that are not understood")
+	}
 	if err := v.validator.Validate(c); err != nil {
 		return claims{}, c.invalid(err)
 	}

@@ -129,8 +129,9 @@ func (d *Deliveries) SyncDevice(ctx context.Context, user id.User, req DeviceReq
 
 // Confirm merges what a device holds into its record. Cursors only grow, and none passes the newest message; of one
 // channel given twice the larger counts. Either all are kept or, where the person is not in one of the channels,
-// none: then it is NOT_FOUND.
-func (d *Deliveries) Confirm(ctx context.Context, user id.User, device id.Device, cursors []Confirmed) ([]Recorded, error) {
+// none: then it is NOT_FOUND. What was received from another store than this is, as the store epoch of the answer
+// that brought it tells, is CONFLICT: there the seqs are those of other messages.
+func (d *Deliveries) Confirm(ctx context.Context, user id.User, device id.Device, storeEpoch *string, cursors []Confirmed) ([]Recorded, error) {
 	if err := checkDevice(device); err != nil {
 		return nil, err
 	}
@@ -140,7 +141,7 @@ func (d *Deliveries) Confirm(ctx context.Context, user id.User, device id.Device
 	if len(cursors) == 0 {
 		return []Recorded{}, nil
 	}
-	recorded, err := d.store.Confirm(ctx, user, device, merge(cursors))
+	recorded, err := d.store.Confirm(ctx, user, device, storeEpoch, merge(cursors))
 	if err != nil {
 		return nil, fmt.Errorf("confirm delivery: %w", err)
 	}
@@ -174,19 +175,14 @@ func (d *Deliveries) ForgetUnseen(ctx context.Context, before time.Time) (int, e
 	}
 }
 
-// merge returns each channel once, in the order of ids, with the larger seq and version.
+// merge returns each channel once, in the order of ids, with the furthest cursor. Seq and version stay together: a
+// larger version that came with a smaller seq says nothing of deletions among what the larger seq holds.
 func merge(cursors []Confirmed) []Confirmed {
 	merged := make(map[id.Channel]Confirmed, len(cursors))
 	for _, c := range cursors {
-		m, ok := merged[c.ChannelID]
-		if !ok {
-			m = c
+		if furthest, ok := merged[c.ChannelID]; !ok || c.isPast(furthest) {
+			merged[c.ChannelID] = c
 		}
-		m.Seq = max(m.Seq, c.Seq)
-		if m.Version == nil || c.Version != nil && *c.Version > *m.Version {
-			m.Version = c.Version
-		}
-		merged[c.ChannelID] = m
 	}
 	ordered := make([]Confirmed, 0, len(merged))
 	for _, c := range merged {
@@ -194,6 +190,14 @@ func merge(cursors []Confirmed) []Confirmed {
 	}
 	slices.SortFunc(ordered, func(a, b Confirmed) int { return cmp.Compare(a.ChannelID, b.ChannelID) })
 	return ordered
+}
+
+// isPast reports whether c holds more than other, or as much and has heard of more deletions.
+func (c Confirmed) isPast(other Confirmed) bool {
+	if c.Seq != other.Seq || c.Version == nil || other.Version == nil {
+		return c.Seq > other.Seq || c.Seq == other.Seq && c.Version != nil
+	}
+	return *c.Version > *other.Version
 }
 
 func checkConfirmed(argument string, cursors []Confirmed) error {

@@ -26,9 +26,10 @@ type Store interface {
 	MessagesAfter(ctx context.Context, channel id.Channel, after, upTo id.Seq, limit int) ([]channel.Message, error)
 	// MessagesBefore returns the newest messages with after < seq < before, oldest first.
 	MessagesBefore(ctx context.Context, channel id.Channel, after, before id.Seq, limit int) ([]channel.Message, error)
-	// Confirm merges cursors into a device's record by maximum, clamped to the head, all or none: it is NOT_FOUND where
-	// the person is not in one of the channels. They come in ascending order, each channel once.
-	Confirm(ctx context.Context, user id.User, device id.Device, cursors []Confirmed) ([]Recorded, error)
+	// Confirm merges cursors into a device's record, the furthest of each channel, clamped to the head, all or none: it
+	// is NOT_FOUND where the person is not in one of the channels, and CONFLICT where the store epoch is given and not
+	// the store's. They come in ascending order, each channel once.
+	Confirm(ctx context.Context, user id.User, device id.Device, storeEpoch *string, cursors []Confirmed) ([]Recorded, error)
 	// ForgetDevice drops a device and its record, and reports whether it was known.
 	ForgetDevice(ctx context.Context, user id.User, device id.Device) (bool, error)
 	// ForgetUnseen drops at most limit devices last heard of before a time, and returns how many.

@@ -121,7 +121,7 @@ func (d *domain) anything(ctx context.Context, who id.User, channels []id.Channe
 		for i, c := range shuffled {
 			cursors[i] = delivery.Confirmed{ChannelID: c, Seq: newest}
 		}
-		_, err = d.deliveries.Confirm(ctx, who, "phone", cursors)
+		_, err = d.deliveries.Confirm(ctx, who, "phone", nil, cursors)
 	case 11:
 		_, err = d.deliveries.Forget(ctx, who, "phone")
 	}

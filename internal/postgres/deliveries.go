@@ -48,6 +48,9 @@ func (s *Store) SyncStates(ctx context.Context, user id.User, device id.Device, 
 }
 
 func syncState(row dbsqlc.ListSyncStatesRow) delivery.State {
+	if row.DeliveredVersion != nil && *row.DeliveredVersion == unknownVersion {
+		*row.DeliveredVersion = 0
+	}
 	return delivery.State{
 		ChannelID:        id.Channel(row.ChannelID),
 		JoinedSeq:        id.Seq(row.JoinedSeq),
@@ -114,13 +117,16 @@ func (s *Store) CountDeletions(ctx context.Context, stretches []delivery.Stretch
 	return counts, nil
 }
 
+// unknownVersion stands for the version of a device that has said none.
+const unknownVersion = -1
+
 // Confirm implements delivery.Store.
-func (s *Store) Confirm(ctx context.Context, user id.User, device id.Device, cursors []delivery.Confirmed) ([]delivery.Recorded, error) {
+func (s *Store) Confirm(ctx context.Context, user id.User, device id.Device, storeEpoch *string, cursors []delivery.Confirmed) ([]delivery.Recorded, error) {
 	params := dbsqlc.ConfirmDeliveryParams{DeviceID: string(device), UserID: int64(user)}
 	for _, c := range cursors {
 		params.ChannelIDs = append(params.ChannelIDs, int64(c.ChannelID))
 		params.Seqs = append(params.Seqs, int64(c.Seq))
-		var version int64
+		version := int64(unknownVersion)
 		if c.Version != nil {
 			version = int64(*c.Version)
 		}
@@ -128,6 +134,11 @@ func (s *Store) Confirm(ctx context.Context, user id.User, device id.Device, cur
 	}
 	rows, err := again(ctx, s, func() (rows []dbsqlc.ConfirmDeliveryRow, err error) {
 		err = s.inTx(ctx, func(tx pgx.Tx) error {
+			if storeEpoch != nil {
+				if err := s.mustBe(ctx, tx, *storeEpoch); err != nil {
+					return err
+				}
+			}
 			if err := s.q.KeepDevice(ctx, tx, int64(user), string(device)); err != nil {
 				return err
 			}
@@ -152,6 +163,18 @@ func (s *Store) Confirm(ctx context.Context, user id.User, device id.Device, cur
 		}
 	}
 	return recorded, nil
+}
+
+// mustBe refuses a store epoch that is not the store's.
+func (s *Store) mustBe(ctx context.Context, tx pgx.Tx, storeEpoch string) error {
+	row, err := s.q.GetStoreEpoch(ctx, tx)
+	if err == nil && row.StoreEpoch != storeEpoch {
+		err = &fault.Error{
+			Code: fault.Conflict, Argument: "storeEpoch",
+			Message: "storeEpoch is that of another store: sync, and confirm what that brings",
+		}
+	}
+	return err
 }
 
 // ForgetDevice implements delivery.Store.

@@ -121,7 +121,7 @@ func (d *domain) sync(who id.User, device id.Device, in id.Channel, held deliver
 func (d *domain) confirm(who id.User, device id.Device, in id.Channel, seq id.Seq) {
 	d.t.Helper()
 	cursors := []delivery.Confirmed{{ChannelID: in, Seq: seq}}
-	if _, err := d.deliveries.Confirm(d.t.Context(), who, device, cursors); err != nil {
+	if _, err := d.deliveries.Confirm(d.t.Context(), who, device, nil, cursors); err != nil {
 		d.t.Fatal(err)
 	}
 }

@@ -159,7 +159,7 @@ func (d *domain) wantAllUnavailable(group id.Channel) {
 			return err
 		},
 		"confirm": func(ctx context.Context) error {
-			_, err := d.deliveries.Confirm(ctx, anna, "phone", []delivery.Confirmed{{ChannelID: group, Seq: 1}})
+			_, err := d.deliveries.Confirm(ctx, anna, "phone", nil, []delivery.Confirmed{{ChannelID: group, Seq: 1}})
 			return err
 		},
 		"keep a person": func(ctx context.Context) error { return d.store.KeepPerson(ctx, anna, "Anna") },
