@@ -53,7 +53,7 @@ type Draft struct {
 // Sent is what a send did.
 type Sent struct {
 	Message Message
-	// Badge is the sender's own, read up to the message at least.
+	// Badge is the sender's own of this moment: of a first send, read up to the message.
 	Badge readstate.Badge
 	// Duplicate says that the message was there from an earlier try.
 	Duplicate bool

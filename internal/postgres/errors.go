@@ -25,6 +25,7 @@ const (
 	serialization    = "40001"
 	deadlock         = "40P01"
 	readOnly         = "25006"
+	idleTransaction  = "25P03"
 	uniqueViolation  = "23505"
 	notNullViolation = "23502"
 )
@@ -42,7 +43,7 @@ func translate(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
-		case queryCanceled, lockNotAvailable, serialization, deadlock, readOnly:
+		case queryCanceled, lockNotAvailable, serialization, deadlock, readOnly, idleTransaction:
 			return fault.NotAvailable(err)
 		}
 		if strings.HasPrefix(pg.Code, classResources) {
@@ -54,6 +55,10 @@ func translate(err error) error {
 
 // broke reports whether the connection broke, or none could be made.
 func broke(err error) bool {
+	var connect *pgconn.ConnectError
+	if errors.As(err, &connect) { // whatever stopped it, such as a database that is just being replaced
+		return true
+	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
 		switch pg.Code {
@@ -62,9 +67,8 @@ func broke(err error) bool {
 		}
 		return strings.HasPrefix(pg.Code, classConnection)
 	}
-	var connect *pgconn.ConnectError
 	var network net.Error
-	return errors.As(err, &connect) || errors.As(err, &network) ||
+	return errors.As(err, &network) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) ||
 		pgconn.SafeToRetry(err)
 }

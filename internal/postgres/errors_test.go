@@ -34,6 +34,7 @@ func TestOnlyThePartThatIsAwayIsUnavailable(t *testing.T) {
 		{"serialization failure", sqlState("40001"), fault.Unavailable},
 		{"deadlock", sqlState("40P01"), fault.Unavailable},
 		{"a standby", sqlState("25006"), fault.Unavailable},
+		{"idle in a transaction", sqlState("25P03"), fault.Unavailable},
 		{"connection reset", reset, fault.Unavailable},
 		{"closed in the middle", io.ErrUnexpectedEOF, fault.Unavailable},
 		{"closed", fmt.Errorf("write: %w", net.ErrClosed), fault.Unavailable},

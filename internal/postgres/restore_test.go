@@ -10,6 +10,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/fault"
 	"tidemark/internal/id"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
@@ -273,4 +274,24 @@ func sendMany(d *domain, to id.Channel, messages int) {
 	for range messages {
 		d.send(anna, to)
 	}
+}
+
+// While a database is being replaced there is none of its name for a moment.
+func TestADatabaseThatIsBeingReplacedIsAway(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t)
+	group := d.group(anna)
+	location, err := url.Parse(d.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(location.Path, "/")
+	location.Path = "/postgres"
+	admin := connect(t, location.String())
+	exec(t, admin, "DROP DATABASE "+name+" WITH (FORCE)")
+	for range 3 {
+		_, err := d.readStates.Badge(t.Context(), anna, group, 1)
+		wantCode(t, err, fault.Unavailable)
+	}
+	exec(t, admin, "CREATE DATABASE "+name)
 }

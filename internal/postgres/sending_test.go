@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -171,6 +172,30 @@ func TestWhoIsRemovedWhileTheirSendWaitsHasNotSent(t *testing.T) {
 		if sent := d.send(anna, group); sent.Message.Seq != before+1 {
 			t.Errorf("seq %d follows %d", sent.Message.Seq, before)
 		}
+	}
+}
+
+// Who joins while a send that names them waits is a member when the send's turn comes, and named.
+func TestWhoJoinsWhileASendWaitsIsMentioned(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t)
+	group, watch := d.group(anna), d.conn()
+	d.send(anna, group)
+	var running errgroup.Group
+	err := d.store.LockHead(t.Context(), group, func(head channel.Head) error {
+		running.Go(func() error {
+			draft := channel.Draft{ChannelID: group, Body: "welcome", Mentions: []id.User{ben}}
+			_, err := d.channels.Send(t.Context(), person.Viewer{ID: anna}, draft, 99)
+			return err
+		})
+		await(t, watch, someoneWaits)
+		return head.Join(t.Context(), []id.User{ben})
+	})
+	if err := errors.Join(err, running.Wait()); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.badge(ben, group); got.Countable != 1 || got.Naming != 1 {
+		t.Errorf("%d unread and %d mentions, want 1 of each", got.Countable, got.Naming)
 	}
 }
 

@@ -102,7 +102,7 @@ func (s *Store) Close() { s.pool.Close() }
 // Ping reports whether Postgres answers.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.pool.Ping(ctx); err != nil {
-		return fmt.Errorf("ping postgres: %w", err)
+		return fmt.Errorf("ping postgres: %w", translate(err))
 	}
 	return nil
 }
