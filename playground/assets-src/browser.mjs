@@ -47,6 +47,10 @@ try {
     await page.getByRole('button', { name: 'Re-fetch GraphQL schema' }).locator('svg:not(.graphiql-spin)').waitFor();
   };
   const run = async () => {
+    // GraphiQL learns which operation a tab holds a moment after it was opened, and sends that name along.
+    await page.waitForFunction(
+      () => document.querySelector('section[aria-label="Query Editor"] .CodeMirror').CodeMirror.operationName === 'Badges',
+    );
     const answered = page.waitForResponse((response) => response.request().postData()?.includes('query Badges'));
     await page.getByRole('button', { name: /^Execute/ }).click();
     await answered;
