@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
 
-	"tidemark/internal/fault"
+	"tidemark/graph/scalar"
 	"tidemark/internal/id"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
@@ -47,7 +46,7 @@ func userArgs(name string, texts []string) ([]id.User, error) {
 
 func wrongID(name string, err error) error {
 	if err != nil {
-		return fault.BadInput(name, "must be the decimal form of a whole number from 1 to %d", int64(math.MaxInt64))
+		return scalar.WrongID(name)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -108,6 +109,11 @@ func UnmarshalTime(ctx context.Context, v any) (time.Time, error) {
 	return t.UTC(), nil
 }
 
+// WrongID refuses an argument that is no id.
+func WrongID(argument string) error {
+	return fault.BadInput(argument, "must be the decimal form of a whole number from 1 to %d", int64(math.MaxInt64))
+}
+
 func readID[T any](ctx context.Context, v any, parse func(string) (T, error)) (T, error) {
 	if v == nil { // where the schema lets it be left out
 		var none T
@@ -122,7 +128,7 @@ func readID[T any](ctx context.Context, v any, parse func(string) (T, error)) (T
 	}
 	read, err := parse(text)
 	if err != nil {
-		return read, fault.BadInput(argument(ctx), "must be the decimal form of a whole number from 1 to %d", int64(1<<63-1))
+		return read, WrongID(argument(ctx))
 	}
 	return read, nil
 }

@@ -116,7 +116,7 @@ func (c *Channels) Delete(ctx context.Context, viewer person.Viewer, channel id.
 			return err
 		}
 		if message.Seq <= after {
-			return errNoMessage()
+			return fault.NoMessage()
 		}
 		if message.Sender.ID != viewer.ID && viewer.Role != person.RoleService {
 			return fault.New(fault.Forbidden, "only its sender deletes a message")
@@ -166,8 +166,4 @@ func (d Draft) check() error {
 		return fault.BadInput("mentions", "must have at most %d entries", MaxMentions)
 	}
 	return nil
-}
-
-func errNoMessage() error {
-	return &fault.Error{Code: fault.NotFound, Argument: "seq", Message: "no such message"}
 }

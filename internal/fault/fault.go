@@ -53,6 +53,11 @@ func NoChannel() *Error {
 	return &Error{Code: NotFound, Argument: "channelId", Message: "no such channel"}
 }
 
+// NoMessage is the answer for a message that does not exist and for one that the viewer may not see.
+func NoMessage() *Error {
+	return &Error{Code: NotFound, Argument: "seq", Message: "no such message"}
+}
+
 // NotAvailable says that a part the call needs is away for the moment, and keeps the cause for the log.
 func NotAvailable(cause error) *Error {
 	return &Error{Code: Unavailable, Message: "temporarily unavailable, try again", Err: cause}

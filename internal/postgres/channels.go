@@ -193,7 +193,7 @@ func (h *head) Leave(ctx context.Context, user id.User) error {
 func (h *head) Message(ctx context.Context, seq id.Seq) (channel.Message, error) {
 	row, err := h.store.q.GetMessage(ctx, h.tx, int64(h.channel), int64(seq))
 	if noRows(err) {
-		return channel.Message{}, &fault.Error{Code: fault.NotFound, Argument: "seq", Message: "no such message"}
+		return channel.Message{}, fault.NoMessage()
 	}
 	return message(row), err
 }
