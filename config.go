@@ -55,6 +55,11 @@ type config struct {
 	MutationRate     float64       `default:"${rate}" help:"Mutations of one person in a second, in the long run. 0: no limit."`
 	MutationBurst    int           `default:"${burst}" help:"Mutations of one person at once, after a pause."`
 	SyncMaxGap       int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
+	ReconcileEvery   time.Duration `default:"30s" help:"How often each badge that is shown live is compared with Postgres: how long one may be wrong after a fault."`
+	PingEvery        time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
+	WriteTimeout     time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`
+	SocketsPerPerson int           `default:"50" help:"Websockets and event streams of one person that a process holds."`
+	SocketOperations int           `default:"100" help:"Subscriptions and calls that one websocket may have going on."`
 	MaxConnections   int           `default:"0" help:"Connections to Postgres at the most. 0: pool_max_conns of its URL, else 16."`
 	StatementTimeout time.Duration `default:"5s" help:"How long a statement may run in Postgres."`
 	LockTimeout      time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
@@ -73,6 +78,9 @@ func (c *config) Validate() error {
 		{"--drain-timeout", c.DrainTimeout, 0},
 		{"--statement-timeout", c.StatementTimeout, 10 * time.Millisecond},
 		{"--lock-timeout", c.LockTimeout, 10 * time.Millisecond},
+		{"--reconcile-every", c.ReconcileEvery, 100 * time.Millisecond},
+		{"--ping-every", c.PingEvery, 100 * time.Millisecond},
+		{"--write-timeout", c.WriteTimeout, 100 * time.Millisecond},
 	} {
 		if limit.is < limit.least {
 			return fmt.Errorf("%s must be at least %s", limit.flag, limit.least)
@@ -83,6 +91,12 @@ func (c *config) Validate() error {
 	}
 	if c.MaxConnections < 0 || c.MaxConnections > 1000 {
 		return errors.New("--max-connections must be from 0 to 1000")
+	}
+	if c.SocketsPerPerson < 1 || c.SocketsPerPerson > 10_000 {
+		return errors.New("--sockets-per-person must be from 1 to 10000")
+	}
+	if c.SocketOperations < 1 || c.SocketOperations > 10_000 {
+		return errors.New("--socket-operations must be from 1 to 10000")
 	}
 	if err := c.mutationLimit().Validate(); err != nil {
 		return fmt.Errorf("--mutation-rate and --mutation-burst: %w", err)

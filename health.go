@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -11,13 +12,16 @@ import (
 // probeTimeout bounds a look at one part.
 const probeTimeout = time.Second
 
+// errNotLive says that what other processes publish does not come, or is not known to.
+var errNotLive = errors.New("the broker's link is down")
+
 // healthz says that the process runs. It asks nothing of the parts: a restart would not mend them.
 func (*server) healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readiness is what /readyz answers: each part, and what follows for the whole. Without Redis the server is degraded
-// and still right; without Postgres it can answer nothing.
+// readiness is what /readyz answers: each part, and what follows for the whole. Without Redis the server is degraded and
+// still right, live updates only later; without Postgres it can answer nothing.
 type readiness struct {
 	Status string            `json:"status"`
 	Parts  map[string]string `json:"parts"`
@@ -32,12 +36,18 @@ func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
 	both.Go(func() { redis = s.redis.Ping(ctx) })
 	both.Wait()
 
-	answer := readiness{Status: "ready", Parts: map[string]string{"postgres": part(postgres), "redis": part(redis)}}
+	live := errNotLive
+	if s.hub.Linked() {
+		live = nil
+	}
+	answer := readiness{Status: "ready", Parts: map[string]string{
+		"postgres": part(postgres), "redis": part(redis), "live": part(live),
+	}}
 	status := http.StatusOK
 	switch {
 	case postgres != nil:
 		answer.Status, status = "unavailable", http.StatusServiceUnavailable
-	case redis != nil:
+	case redis != nil, live != nil:
 		answer.Status = "degraded"
 	}
 	writeJSON(w, status, answer)

@@ -16,7 +16,7 @@ type commands struct {
 	Serve   serveCommand   `cmd:"" set:"without=It must be given." set:"listen=:8080" set:"open=false" set:"log=json" set:"rate=100" set:"burst=1000" help:"Run in production."`
 	Migrate migrateCommand `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Bring the database to the newest schema. Safe when several do it at once."`
 	Token   tokenCommand   `cmd:"" help:"Print a token for somebody."`
-	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge."`
+	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge and every open screen."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

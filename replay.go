@@ -4,29 +4,43 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"tidemark/internal/channel"
+	"tidemark/internal/delivery"
+	"tidemark/internal/embedded"
+	"tidemark/internal/live"
 	"tidemark/internal/postgres"
 	"tidemark/internal/readstate"
+	"tidemark/internal/redis"
 	"tidemark/internal/replay"
 	"tidemark/migrations"
 )
 
-// replayedIDs is where the ids of a replay begin: far above any that a product or the service gives out.
-const replayedIDs = 1 << 60
+const (
+	// replayedIDs is where the ids of a replay begin: far above any that a product or the service gives out.
+	replayedIDs = 1 << 60
+	// hubConnections is how many connections to Postgres a hub has, beside those of the acts.
+	hubConnections = 8
+	// linkTimeout bounds the wait for a hub's link to Redis, and linkPoll is how often to look for it.
+	linkTimeout = 10 * time.Second
+	linkPoll    = 10 * time.Millisecond
+)
 
 type replayCommand struct {
-	database `embed:""`
+	place `embed:""`
 
 	File    string `arg:"" type:"existingfile" help:"The trace, tab-separated, gzipped or not."`
 	Speed   speed  `default:"max" help:"How many times faster than it happened, or max."`
 	Into    string `enum:"fresh,current" default:"fresh" help:"fresh: a database of its own, dropped afterwards. current: the one that is in use, whose people and channels are left alone."`
 	Seed    uint64 `default:"1" help:"Decides what people do besides writing. The same seed does the same again."`
 	Workers int    `default:"32" help:"How many acts are at work at once."`
+	Screens int    `default:"300" help:"How many subscribers watch meanwhile, each of whom must see the truth at the end. 0: nobody does, and no Redis is needed."`
 }
 
 // speed is how many times faster than it happened. Zero is as fast as can be.
@@ -46,15 +60,23 @@ func (s *speed) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// Validate names the flag that is not what it may be.
+func (c *replayCommand) Validate() error {
+	if c.Screens < 0 || c.Screens > replay.MaxScreens {
+		return fmt.Errorf("--screens must be from 0 to %d", replay.MaxScreens)
+	}
+	return nil
+}
+
 // Run replays the trace and fails where a badge is wrong.
 func (c *replayCommand) Run(ctx context.Context) (err error) {
-	current, release, err := c.postgres(ctx)
+	current, redisURL, release, err := c.engines(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing(release, &err)
 	if c.Into == "current" {
-		return c.replay(ctx, current)
+		return c.replay(ctx, current, redisURL)
 	}
 	name := "tidemark_replay_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	url, drop, err := postgres.CreateDatabase(ctx, current, name)
@@ -62,14 +84,29 @@ func (c *replayCommand) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, drop(context.WithoutCancel(ctx))) }()
-	return c.replay(ctx, url)
+	return c.replay(ctx, url, redisURL)
 }
 
-func (c *replayCommand) replay(ctx context.Context, url string) error {
-	if err := migrations.Up(ctx, url); err != nil {
+// engines returns the Postgres to work on, the Redis where somebody watches, and how to let them go.
+func (c *replayCommand) engines(ctx context.Context) (databaseURL, redisURL string, release func() error, err error) {
+	if c.Screens == 0 {
+		databaseURL, release, err = c.postgres(ctx)
+		return databaseURL, "", release, err
+	}
+	engines, err := embedded.Open(ctx, embedded.Config{
+		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return "", "", nil, err
+	}
+	return engines.PostgresURL(), engines.RedisURL(), engines.Close, nil
+}
+
+func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string) (err error) {
+	if err := migrations.Up(ctx, databaseURL); err != nil {
 		return err
 	}
-	store, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConnections: c.Workers})
+	store, err := postgres.Open(ctx, postgres.Config{URL: databaseURL, MaxConnections: c.Workers + hubConnections})
 	if err != nil {
 		return err
 	}
@@ -78,11 +115,37 @@ func (c *replayCommand) replay(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	readStates := readstate.New(store)
-	report, err := replay.Run(ctx, replay.Config{
+	config := replay.Config{
 		File: c.File, Speed: float64(c.Speed), Seed: c.Seed, Offset: max(largest, replayedIDs), Workers: c.Workers,
-		Progress: os.Stderr, Channels: channel.NewChannels(store, readStates), ReadStates: readStates,
-	})
+		Progress: os.Stderr, Screens: c.Screens,
+	}
+	if c.Screens == 0 {
+		readStates := readstate.New(store, nil)
+		config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, nil)
+		return c.run(ctx, config)
+	}
+
+	// Half of the subscribers are where everything is written, and half in a process that only hears of it.
+	apart, err := postgres.Open(ctx, postgres.Config{URL: databaseURL, MaxConnections: hubConnections})
+	if err != nil {
+		return err
+	}
+	defer apart.Close()
+	hubs, stop, err := startHubs(ctx, redisURL, store, apart)
+	defer closing(stop, &err)
+	if err != nil {
+		return err
+	}
+	readStates := readstate.New(store, hubs[0])
+	config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, hubs[0])
+	for _, hub := range hubs {
+		config.Processes = append(config.Processes, hub)
+	}
+	return c.run(ctx, config)
+}
+
+func (c *replayCommand) run(ctx context.Context, config replay.Config) error {
+	report, err := replay.Run(ctx, config)
 	if err == nil {
 		fmt.Println(report)
 	}
@@ -93,4 +156,58 @@ func (c *replayCommand) replay(ctx context.Context, url string) error {
 		err = errors.New("the replay came out wrong")
 	}
 	return err
+}
+
+// startHubs runs a hub on each store, as in a process of its own, and returns when they hear each other. stop must be
+// called in any case.
+func startHubs(ctx context.Context, redisURL string, stores ...*postgres.Store) (hubs []*live.Hub, stop func() error, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	var clients []*redis.Client
+	ended := make([]error, len(stores))
+	stop = func() error {
+		cancel()
+		running.Wait()
+		err := errors.Join(ended...)
+		for _, client := range clients {
+			err = errors.Join(err, client.Close())
+		}
+		return err
+	}
+	for i, store := range stores {
+		client, err := redis.Open(redisURL)
+		if err != nil {
+			return nil, stop, err
+		}
+		clients = append(clients, client)
+		if err := client.Ping(ctx); err != nil {
+			return nil, stop, err
+		}
+		past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
+		hub := live.NewHub(store, past, redis.NewBroker(client, redis.BrokerConfig{}), live.Config{})
+		hubs = append(hubs, hub)
+		running.Go(func() { ended[i] = hub.Run(ctx) })
+	}
+	for _, hub := range hubs {
+		if err := linked(ctx, hub); err != nil {
+			return nil, stop, err
+		}
+	}
+	return hubs, stop, nil
+}
+
+// linked waits until a hub's link is up. What is published before is lost to whoever's is not, and found only later.
+func linked(ctx context.Context, hub *live.Hub) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, linkTimeout, fmt.Errorf("the link to Redis is not up after %v", linkTimeout))
+	defer cancel()
+	look := time.NewTicker(linkPoll)
+	defer look.Stop()
+	for !hub.Linked() {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }

@@ -17,6 +17,7 @@ import (
 	"tidemark/internal/auth"
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
 	"tidemark/internal/ratelimit"
@@ -34,6 +35,8 @@ const (
 	maxHeaderBytes = 32 << 10
 	// writeGrace is how long after its deadline a call's answer may still be on its way to a slow client.
 	writeGrace = 10 * time.Second
+	// sendBuffer bounds what the kernel holds for a client that reads its event stream slowly, or not at all.
+	sendBuffer = 256 << 10
 	// sweepEvery is how often devices that have long been silent are looked for.
 	sweepEvery = time.Hour
 	// sweepTimeout bounds one look. What it does not get to is there at the next.
@@ -54,6 +57,8 @@ type server struct {
 	channels   *channel.Channels
 	readStates *readstate.ReadStates
 	deliveries *delivery.Deliveries
+	hub        *live.Hub
+	api        *graph.Handler
 	handler    http.Handler
 }
 
@@ -96,16 +101,27 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if s.people, err = person.NewDirectory(s.store); err != nil {
 		return err
 	}
-	s.readStates = readstate.New(s.store)
-	s.channels = channel.NewChannels(s.store, s.readStates)
+	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
+	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
+		ReconcileEvery: config.ReconcileEvery, Logger: log,
+	})
+	s.readStates = readstate.New(s.store, s.hub)
+	s.channels = channel.NewChannels(s.store, s.readStates, s.hub)
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
 
 	api := graph.Config{
-		Resolver:        &graph.Resolver{ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people},
-		Logger:          log,
-		Introspection:   config.Introspection,
-		Origins:         config.AllowOrigin,
-		RequestTimeout:  config.RequestTimeout,
+		Resolver: &graph.Resolver{
+			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
+		},
+		Logger:         log,
+		Introspection:  config.Introspection,
+		Origins:        config.AllowOrigin,
+		RequestTimeout: config.RequestTimeout,
+		Authenticate:   s.verifier.Authenticate,
+		Sockets: graph.Sockets{
+			PingEvery: config.PingEvery, WriteTimeout: config.WriteTimeout,
+			MaxOperations: config.SocketOperations, MaxPerPerson: config.SocketsPerPerson,
+		},
 		MutationLimiter: limiter,
 		Extensions:      s.telemetry.GraphQL(),
 		Welcome:         s.people.Welcome,
@@ -113,8 +129,10 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if err := api.Validate(); err != nil {
 		return err
 	}
+	s.api = graph.NewHandler(api)
+	observeLive(s.telemetry.Registry(), s.hub, s.api)
 	mux := http.NewServeMux()
-	mux.Handle("/graphql", s.verifier.Middleware(graph.NewHandler(api)))
+	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
@@ -157,12 +175,22 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 		BaseContext:       func(net.Listener) context.Context { return calls },
+		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetWriteBuffer(sendBuffer) // a wish
+			}
+			return ctx
+		},
 	}
 	var background sync.WaitGroup
 	defer background.Wait()
 	sweeping, endSweeping := context.WithCancel(ctx)
 	defer endSweeping()
 	background.Go(func() { s.sweep(sweeping) })
+	// Screens stay right for as long as there are any.
+	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
+	defer endLiving()
+	background.Go(func() { s.live(living) })
 
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()
@@ -174,7 +202,10 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	s.log.Info("draining", "timeout", s.config.DrainTimeout.String())
 	draining, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
 	defer cancel()
+	var ending sync.WaitGroup
+	ending.Go(func() { s.api.Drain(draining, s.config.DrainTimeout*4/5) })
 	err := web.Shutdown(draining)
+	ending.Wait()
 	if errors.Is(err, context.DeadlineExceeded) {
 		s.log.Warn("calls were cut off: they took longer than the drain")
 		endCalls()

@@ -22,10 +22,10 @@ import (
 type api struct{ handler http.Handler }
 
 func newAPI(store *postgres.Store, maxGap int) api {
-	readStates := readstate.New(store)
+	readStates := readstate.New(store, nil)
 	return api{graph.NewHandler(graph.Config{Resolver: &graph.Resolver{
 		ReadStates: readStates,
-		Channels:   channel.NewChannels(store, readStates),
+		Channels:   channel.NewChannels(store, readStates, nil),
 		Deliveries: delivery.New(store, readStates, maxGap),
 	}})}
 }

@@ -47,7 +47,7 @@ func redundantMarkRead(ctx context.Context, l *lab) ([]row, error) {
 		return nil, err
 	}
 	defer pool.Close()
-	readStates := readstate.New(store)
+	readStates := readstate.New(store, nil)
 	sent, err := l.advances(ctx)
 	if err != nil {
 		return nil, err

@@ -90,7 +90,7 @@ func send(ctx context.Context, store *postgres.Store, to id.Channel, n int) erro
 	case 3:
 		draft.MentionsEveryone = true
 	}
-	channels := channel.NewChannels(store, readstate.New(store))
+	channels := channel.NewChannels(store, readstate.New(store, nil), nil)
 	_, err := channels.Send(ctx, person.Viewer{ID: sender, Role: person.RoleUser}, draft, readstate.DefaultCap)
 	return err
 }

@@ -121,7 +121,7 @@ func (c catchUp) round(ctx context.Context) (s syncs, err error) {
 // not what it must be.
 func (c catchUp) sync(ctx context.Context, store *postgres.Store, gap int) error {
 	after, heard := c.held(gap)
-	answer, err := delivery.New(store, readstate.New(store), c.maxGap).Sync(ctx, latecomer, delivery.Request{
+	answer, err := delivery.New(store, readstate.New(store, nil), c.maxGap).Sync(ctx, latecomer, delivery.Request{
 		ChannelID: longChannel, DeviceID: "bench", Limit: page, Cap: readstate.DefaultCap,
 		Held: delivery.Held{After: &after, SinceVersion: &heard},
 	})

@@ -115,6 +115,26 @@ func arguments() []argument {
 			`mutation { confirmDelivery(deviceId: "phone", cursors: [{channelId: 7, seq: 1}, {channelId: 7, seq: 1, version: %s}]) { channelId } }`,
 		},
 		{
+			"Subscription.badgeChanged.channelIds", "channelIds", "[ID!]", moreThan(1000, `"7"`),
+			`subscription { badgeChanged(channelIds: %s) { snapshot } }`,
+		},
+		{
+			"Subscription.badgeChanged.channelIds", "channelIds[1]", "ID!", wrongIDs(),
+			`subscription { badgeChanged(channelIds: ["7", %s]) { snapshot } }`,
+		},
+		{
+			"Subscription.channelEvents.channelId", "channelId", "ID!", wrongIDs(),
+			`subscription { channelEvents(channelId: %s) { __typename } }`,
+		},
+		{
+			"Subscription.channelEvents.after", "after", "Seq", wrongSeqs(),
+			`subscription { channelEvents(channelId: 7, after: %s) { __typename } }`,
+		},
+		{
+			"Subscription.channelEvents.sinceVersion", "sinceVersion", "Seq", wrongSeqs(),
+			`subscription { channelEvents(channelId: 7, sinceVersion: %s) { __typename } }`,
+		},
+		{
 			"Mutation.forgetDevice.deviceId", "deviceId", "ID!", append(longerThan(128), `""`),
 			`mutation { forgetDevice(deviceId: %s) }`,
 		},
@@ -323,7 +343,7 @@ func TestWrongArgumentsAreNamedAndChangeNothing(t *testing.T) {
 	for _, argument := range arguments() {
 		before := contents(t, s.database)
 		declared := strings.Replace(argument.call, "{", "($v: "+argument.kind+") {", 1)
-		if !strings.HasPrefix(declared, "mutation") {
+		if strings.HasPrefix(declared, "(") {
 			declared = "query " + declared
 		}
 		for _, value := range argument.wrong {
@@ -358,12 +378,13 @@ func TestEveryArgumentIsInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	inTable := map[string]bool{
-		"Query.syncChannel.storeEpoch":        true, // one that was never given out is another store's
-		"Query.syncDevice.storeEpoch":         true,
-		"Mutation.confirmDelivery.storeEpoch": true, // CONFLICT, see L11
-		"Mutation.markRead.readEpoch":         true, // every number is one, see R14
-		"Mutation.markUnread.readEpoch":       true,
-		"ReadCursor.readEpoch":                true,
+		"Query.syncChannel.storeEpoch":          true, // one that was never given out is another store's
+		"Query.syncDevice.storeEpoch":           true,
+		"Subscription.channelEvents.storeEpoch": true,
+		"Mutation.confirmDelivery.storeEpoch":   true, // CONFLICT, see L11
+		"Mutation.markRead.readEpoch":           true, // every number is one, see R14
+		"Mutation.markUnread.readEpoch":         true,
+		"ReadCursor.readEpoch":                  true,
 	}
 	for _, argument := range arguments() {
 		inTable[argument.of] = true

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"io"
@@ -64,7 +65,34 @@ func (c client) try(query string, variables vars) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
+	if strings.HasPrefix(query, "subscription") {
+		return c.first(body)
+	}
 	return c.call(http.MethodPost, "/graphql", bytes.NewReader(body))
+}
+
+// first opens a stream of events, returns the first, and closes it.
+func (c client) first(body []byte) (r reply, err error) {
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		return reply{}, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	r = reply{status: response.StatusCode, header: response.Header}
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
+			r.body = data
+			return r, json.Unmarshal([]byte(data), &r)
+		}
+	}
+	return r, io.ErrUnexpectedEOF
 }
 
 // call makes a request. What is not JSON has neither data nor errors.
@@ -155,5 +183,30 @@ func expect[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// stream opens a stream of events, and returns what reads it to its end.
+func (c client) stream(query string) (rest func() string) {
+	c.t.Helper()
+	body, err := json.Marshal(vars{"query": query})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/graphql", bytes.NewReader(body))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Authorization", "Bearer "+c.token)
+	response, err := c.http.Do(request) //nolint:bodyclose // whoever reads it closes it
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return func() string {
+		defer response.Body.Close()
+		text, _ := io.ReadAll(response.Body) // however it ends
+		return string(text)
 	}
 }

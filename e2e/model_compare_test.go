@@ -191,10 +191,10 @@ func (m *machine) wantBadge(t *rapid.T, who id.User, room *room, badge readstate
 
 	key := seatKey{who, room.id}
 	last, ok := m.shown[key]
-	if ok && (badge.Version < last.version || badge.Version == last.version && (want != last.view || last.gone)) {
-		t.Fatalf("version %d of %+v follows version %d of %+v", badge.Version, got, last.version, last.view)
+	if ok && (badge.Version() < last.version || badge.Version() == last.version && (want != last.view || last.gone)) {
+		t.Fatalf("version %d of %+v follows version %d of %+v", badge.Version(), got, last.version, last.view)
 	}
-	m.shown[key] = shown{version: badge.Version, view: want}
+	m.shown[key] = shown{version: badge.Version(), view: want}
 }
 
 func (m *machine) gone(who id.User, room *room) {

@@ -35,11 +35,11 @@ func TestModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	readStates := readstate.New(store)
+	readStates := readstate.New(store, nil)
 	base := id.User(0) // each run has people of its own, and so channels, messages and badges
 	rapid.Check(t, func(t *rapid.T) {
 		m := &machine{
-			channels:   channel.NewChannels(store, readStates),
+			channels:   channel.NewChannels(store, readStates, nil),
 			readStates: readStates,
 			deliveries: delivery.New(store, readStates, maxGap),
 			reference:  newReference(),

@@ -3,6 +3,8 @@ package e2e_test
 import (
 	"errors"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -84,6 +86,21 @@ func (e engines) settings(more ...string) []string {
 		"TIDEMARK_MUTATION_RATE=100000",
 		"TIDEMARK_MUTATION_BURST=100000",
 	}, more...)
+}
+
+// metric reads a number that the server tells of itself, and -1 where it tells none of that name.
+func (s *server) metric(name string) int {
+	s.t.Helper()
+	for line := range strings.Lines(s.bearing("").get("/metrics").body) {
+		if number, found := strings.CutPrefix(line, name+" "); found {
+			n, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil {
+				s.t.Errorf("%s: %v", name, err)
+			}
+			return int(n)
+		}
+	}
+	return -1
 }
 
 // as returns the client of a person.

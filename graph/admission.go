@@ -50,7 +50,10 @@ func (a admission) admit(ctx context.Context, op *graphql.OperationContext) erro
 			fields++
 		}
 	}
-	if fields == 0 { // GraphQL's own fields are everybody's
+	switch {
+	case fields == 0 && op.Operation.Operation == ast.Subscription:
+		return fault.New(fault.BadUserInput, "the subscription skips its only field")
+	case fields == 0: // GraphQL's own fields are everybody's
 		return nil
 	}
 	viewer, err := auth.ViewerFrom(ctx)

@@ -32,6 +32,21 @@ func userArg(name, text string) (id.User, error) {
 	return u, wrongID(name, err)
 }
 
+// channelArgs reads a list. What is left out stays nil.
+func channelArgs(name string, texts []string) ([]id.Channel, error) {
+	if texts == nil {
+		return nil, nil
+	}
+	channels := make([]id.Channel, len(texts))
+	for i, text := range texts {
+		var err error
+		if channels[i], err = channelArg(fmt.Sprintf("%s[%d]", name, i), text); err != nil {
+			return nil, err
+		}
+	}
+	return channels, nil
+}
+
 // userArgs reads a list.
 func userArgs(name string, texts []string) ([]id.User, error) {
 	users := make([]id.User, len(texts))

@@ -76,11 +76,13 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	if limit, err := graphql.UnmarshalInt(args["cap"]); err == nil && limit <= readstate.MaxCap {
 		price += max(0, limit) / countedPerUnit
 	}
-	if asksStore(field) {
-		price += lookupPrice
+	if !asksStore(field) {
+		return price
 	}
-	if field.Name == "badges" || field.Name == "badgeTotal" {
-		// Both count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
+	price += lookupPrice
+	switch field.Name {
+	case "badges", "badgeTotal", "badgeChanged":
+		// They count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
 		for limit := range caps(field.SelectionSet, variables) {
 			price += min(max(0, limit), readstate.MaxCap) / countedPerUnit * 100
 		}
@@ -95,6 +97,9 @@ func pageOf(field *ast.FieldDefinition, args map[string]any, around int) int {
 		if size, given := args[name]; given {
 			return sizeWithin(size, channel.MaxPage)
 		}
+	}
+	if field.Name == "badgeChanged" { // the first event is all of a person's badges
+		return channel.MaxPage
 	}
 	if field.Type.Elem == nil {
 		return around
@@ -117,7 +122,7 @@ func sizeWithin(size any, limit int) int {
 
 func asksStore(field *ast.Field) bool {
 	switch field.ObjectDefinition.Name {
-	case "Query", "Mutation":
+	case "Query", "Mutation", "Subscription":
 		return !isIntrospection(field)
 	case "Channel":
 		return field.Name == "members" || field.Name == "messages"

@@ -17,6 +17,7 @@ import (
 	"github.com/vektah/gqlparser/v2/ast"
 
 	"tidemark/graph/generated"
+	"tidemark/graph/socket"
 	"tidemark/internal/id"
 	"tidemark/internal/person"
 )
@@ -49,6 +50,11 @@ type Config struct {
 	RequestTimeout time.Duration
 	// Limits bound what one request may ask for.
 	Limits Limits
+	// Sockets says how connections are kept that stay open.
+	Sockets Sockets
+	// Authenticate returns ctx with the viewer of an Authorization header in it, for auth.ViewerFrom. It is for
+	// websockets, which say who they are when they are open. Nil: none of them is let in.
+	Authenticate func(ctx context.Context, header string) context.Context
 	// MutationLimiter is asked before a mutation is executed, at a cost of one for each of its fields; not for a
 	// service. Nil: no limit.
 	MutationLimiter MutationLimiter
@@ -83,6 +89,21 @@ type Limits struct {
 	Complexity int
 }
 
+// Sockets says how connections are kept that stay open: websockets, and streams of server-sent events.
+type Sockets struct {
+	// InitTimeout is how long a websocket may take to say who it is. Zero: 3 seconds.
+	InitTimeout time.Duration
+	// PingEvery is how often a websocket's client is asked for a sign of life, which it has 5 seconds for, and how often
+	// an event stream with nothing to tell shows one to its client. Zero: 25 seconds.
+	PingEvery time.Duration
+	// WriteTimeout bounds the writing of one message. Zero: 10 seconds.
+	WriteTimeout time.Duration
+	// MaxOperations bounds what one websocket may have going on at a time. Zero: 100.
+	MaxOperations int
+	// MaxPerPerson bounds the connections that one person has open in this process. Zero: 50.
+	MaxPerPerson int
+}
+
 // Validate names the field that is not what it may be.
 func (c Config) Validate() error {
 	if c.Resolver == nil {
@@ -93,6 +114,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.Limits.validate(); err != nil {
 		return err
+	}
+	if err := c.withDefaults().sockets().Validate(); err != nil {
+		return fmt.Errorf("graph: Sockets: %w", err)
 	}
 	return origins(c.Origins).validate()
 }
@@ -121,6 +145,11 @@ func (l Limits) validate() error {
 func (c Config) withDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 5*time.Second)
+	c.Sockets.PingEvery = cmp.Or(c.Sockets.PingEvery, 25*time.Second)
+	c.Sockets.WriteTimeout = cmp.Or(c.Sockets.WriteTimeout, 10*time.Second)
+	if c.Authenticate == nil {
+		c.Authenticate = func(ctx context.Context, _ string) context.Context { return ctx }
+	}
 	c.Limits = Limits{
 		BodyBytes:  cmp.Or(c.Limits.BodyBytes, 512<<10),
 		QueryBytes: cmp.Or(c.Limits.QueryBytes, 16<<10),
@@ -134,19 +163,49 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// sockets is how websockets are served, once the defaults are filled in.
+func (c Config) sockets() socket.Config {
+	return socket.Config{
+		Authenticate: c.Authenticate, Present: present, Logger: c.Logger,
+		MaxBytes: c.Limits.BodyBytes, CallTimeout: c.RequestTimeout,
+		InitTimeout: c.Sockets.InitTimeout, PingEvery: c.Sockets.PingEvery, WriteTimeout: c.Sockets.WriteTimeout,
+		MaxOperations: c.Sockets.MaxOperations, MaxPerPerson: c.Sockets.MaxPerPerson,
+	}
+}
+
+// Handler serves the API.
+type Handler struct {
+	http.Handler
+	sockets *socket.Transport
+}
+
 // NewHandler serves the API that cfg describes, which must be valid. Who calls is what auth.ViewerFrom says of a
-// request's context.
-func NewHandler(cfg Config) http.Handler {
+// request's context, and for a websocket what cfg.Authenticate does.
+func NewHandler(cfg Config) *Handler {
+	return newHandler(cfg, generated.NewExecutableSchema(generated.Config{Schema: servedSchema(), Resolvers: cfg.Resolver}))
+}
+
+// Drain ends all connections that stay open, which http.Server.Shutdown does not, and lets in no more of them. See
+// socket.Transport.Drain.
+func (h *Handler) Drain(ctx context.Context, over time.Duration) { h.sockets.Drain(ctx, over) }
+
+// SocketStats counts the connections that stay open.
+func (h *Handler) SocketStats() socket.Stats { return h.sockets.Stats() }
+
+func newHandler(cfg Config, schema graphql.ExecutableSchema) *Handler {
 	cfg = cfg.withDefaults()
-	server := handler.New(generated.NewExecutableSchema(generated.Config{Schema: servedSchema(), Resolvers: cfg.Resolver}))
+	server := handler.New(schema)
+	log := report{logger: cfg.Logger}
 
 	// The first transport that supports a request answers it.
+	sockets := socket.New(cfg.sockets())
 	each := calls{maxBytes: int64(cfg.Limits.BodyBytes), timeout: cfg.RequestTimeout}
+	server.AddTransport(sockets)
+	server.AddTransport(events{calls: each, sockets: sockets, report: log, keepAlive: cfg.Sockets.PingEvery, writeTimeout: cfg.Sockets.WriteTimeout})
 	server.AddTransport(post{each})
 	server.AddTransport(get{each})
 	server.AddTransport(unsupported{})
 
-	log := report{logger: cfg.Logger}
 	server.SetErrorPresenter(present)
 	server.SetRecoverFunc(log.recovered)
 
@@ -169,7 +228,7 @@ func NewHandler(cfg Config) http.Handler {
 	}
 	server.Use(budget(cfg.Limits.Complexity))
 	server.Use(admission{limiter: cfg.MutationLimiter, welcome: cfg.Welcome, report: log})
-	return origins(cfg.Origins).protect(server)
+	return &Handler{Handler: origins(cfg.Origins).protect(server), sockets: sockets}
 }
 
 // servedSchema returns the schema without @defer, which gqlgen adds to it: no transport here sends an answer in parts,

@@ -25,6 +25,8 @@ const (
 	mediaJSON = "application/json"
 	// mediaGraphQL differs in that the status of a request which could not be executed is not 200.
 	mediaGraphQL = "application/graphql-response+json"
+	// mediaEvents is for answers that do not end.
+	mediaEvents = "text/event-stream"
 
 	callMethods = "GET, POST, OPTIONS"
 )
@@ -47,15 +49,6 @@ func (post) Supports(r *http.Request) bool {
 	return r.Method == http.MethodPost && err == nil && media == mediaJSON
 }
 
-// Do implements graphql.Transport.
-func (p post) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
-	p.answer(w, r, exec, func() (*graphql.RawParams, error) {
-		var params graphql.RawParams
-		err := decode(http.MaxBytesReader(w, r.Body, p.maxBytes), &params)
-		return &params, err
-	})
-}
-
 // get takes queries in the URL.
 type get struct{ calls }
 
@@ -63,64 +56,93 @@ type get struct{ calls }
 func (get) Supports(r *http.Request) bool { return r.Method == http.MethodGet }
 
 // Do implements graphql.Transport.
-func (g get) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
-	g.answer(w, r, exec, func() (*graphql.RawParams, error) {
-		if int64(len(r.URL.RawQuery)) > g.maxBytes {
-			return nil, &http.MaxBytesError{Limit: g.maxBytes}
-		}
-		in, err := url.ParseQuery(r.URL.RawQuery)
-		if err != nil {
-			return nil, err
-		}
-		params := &graphql.RawParams{Query: in.Get("query"), OperationName: in.Get("operationName")}
-		return params, errors.Join(
-			decode(strings.NewReader(cmp.Or(in.Get("variables"), "null")), &params.Variables),
-			decode(strings.NewReader(cmp.Or(in.Get("extensions"), "null")), &params.Extensions),
-		)
-	})
-}
-
-// answer executes what read finds in the request.
-func (c calls) answer(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor, read func() (*graphql.RawParams, error)) {
-	media := negotiate(r.Header.Values("Accept"))
+func (c calls) Do(w http.ResponseWriter, r *http.Request, exec graphql.GraphExecutor) {
+	media := negotiate(r.Header.Values("Accept")).media
 	if media == "" {
 		refuse(w, r, http.StatusNotAcceptable, fault.New(fault.BadUserInput, "answers are %s or %s", mediaGraphQL, mediaJSON))
 		return
 	}
 	w.Header().Set("Content-Type", media+"; charset=utf-8")
-
-	start := graphql.Now()
-	params, err := read()
-	if err != nil {
-		status, reason := unreadable(err)
-		refuse(w, r, status, reason)
+	params, ok := c.params(w, r)
+	if !ok {
 		return
 	}
-	if params.Query == "" && params.Extensions["persistedQuery"] == nil {
-		refuse(w, r, http.StatusBadRequest, fault.BadInput("query", "is missing"))
-		return
-	}
-	params.Headers = r.Header
-	params.ReadTime = graphql.TraceTiming{Start: start, End: graphql.Now()}
-
 	ctx, cancel := context.WithTimeout(r.Context(), c.timeout)
 	defer cancel()
 	operation, errs := exec.CreateOperationContext(ctx, params)
-	if errs != nil {
+	switch {
+	case errs != nil:
 		write(w, media, exec.DispatchError(graphql.WithOperationContext(ctx, operation), errs))
-		return
+	case operation.Operation.Operation == ast.Subscription:
+		refuse(w, r, http.StatusBadRequest, fault.New(fault.BadUserInput,
+			"subscriptions need a websocket (graphql-transport-ws), or the header Accept: %s", mediaEvents))
+	case !mayExecute(w, r, operation):
+	default:
+		write(w, media, execute(ctx, exec, operation))
 	}
-	if r.Method == http.MethodGet && operation.Operation.Operation != ast.Query {
-		w.Header().Set("Allow", http.MethodPost)
-		refuse(w, r, http.StatusMethodNotAllowed, fault.New(fault.BadUserInput, "GET is for queries only"))
-		return
+}
+
+// params reads the operation that a request asks for. A request that cannot be read it has refused.
+func (c calls) params(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, bool) {
+	start := graphql.Now()
+	read := c.fromBody
+	if r.Method == http.MethodGet {
+		read = c.fromURL
 	}
+	params, err := read(w, r)
+	if err != nil {
+		status, reason := unreadable(err)
+		refuse(w, r, status, reason)
+		return nil, false
+	}
+	if params.Query == "" && params.Extensions["persistedQuery"] == nil {
+		refuse(w, r, http.StatusBadRequest, fault.BadInput("query", "is missing"))
+		return nil, false
+	}
+	params.Headers = r.Header
+	params.ReadTime = graphql.TraceTiming{Start: start, End: graphql.Now()}
+	return params, true
+}
+
+func (c calls) fromBody(w http.ResponseWriter, r *http.Request) (*graphql.RawParams, error) {
+	var params graphql.RawParams
+	err := decode(http.MaxBytesReader(w, r.Body, c.maxBytes), &params)
+	return &params, err
+}
+
+func (c calls) fromURL(_ http.ResponseWriter, r *http.Request) (*graphql.RawParams, error) {
+	if int64(len(r.URL.RawQuery)) > c.maxBytes {
+		return nil, &http.MaxBytesError{Limit: c.maxBytes}
+	}
+	in, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, err
+	}
+	params := &graphql.RawParams{Query: in.Get("query"), OperationName: in.Get("operationName")}
+	return params, errors.Join(
+		decode(strings.NewReader(cmp.Or(in.Get("variables"), "null")), &params.Variables),
+		decode(strings.NewReader(cmp.Or(in.Get("extensions"), "null")), &params.Extensions),
+	)
+}
+
+// mayExecute refuses what must not come by GET: a page or a cache may send one at any time.
+func mayExecute(w http.ResponseWriter, r *http.Request, operation *graphql.OperationContext) bool {
+	if r.Method != http.MethodGet || operation.Operation.Operation != ast.Mutation {
+		return true
+	}
+	w.Header().Set("Allow", http.MethodPost)
+	refuse(w, r, http.StatusMethodNotAllowed, fault.New(fault.BadUserInput, "mutations need a POST"))
+	return false
+}
+
+// execute returns the answer of a query or mutation.
+func execute(ctx context.Context, exec graphql.GraphExecutor, operation *graphql.OperationContext) *graphql.Response {
 	respond, ctx := exec.DispatchOperation(ctx, operation)
 	response := respond(ctx)
 	if response == nil { // the time is up or the caller gone, and nothing was executed
 		response = &graphql.Response{Errors: gqlerror.List{present(ctx, errors.Join(errNoAnswer, ctx.Err()))}}
 	}
-	write(w, media, response)
+	return response
 }
 
 // unsupported answers what no other transport does.
@@ -170,10 +192,15 @@ func unreadable(err error) (status int, reason *fault.Error) {
 		"the request must be JSON: an object with a string query, and if need be an object variables and a string operationName")
 }
 
-// negotiate returns the media type that the caller likes best of those that answers may have, and none where they
-// like none.
-func negotiate(accept []string) string {
-	best, liked := "", 0.0
+// taste is what a caller likes to be answered with.
+type taste struct {
+	media  string  // the best liked of those that one answer may have, and empty if none is
+	liking float64 // how much, from 0 to 1
+	events float64 // how much a stream of events is liked
+}
+
+func negotiate(accept []string) taste {
+	var t taste
 	for part := range strings.SplitSeq(cmp.Or(strings.Join(accept, ","), mediaJSON), ",") {
 		media, parameters, err := mime.ParseMediaType(part)
 		if err != nil {
@@ -186,11 +213,14 @@ func negotiate(accept []string) string {
 		if media == "*/*" || media == "application/*" {
 			media = mediaJSON
 		}
-		if (media == mediaJSON || media == mediaGraphQL) && quality > liked {
-			best, liked = media, quality
+		switch {
+		case media == mediaEvents:
+			t.events = max(t.events, quality)
+		case (media == mediaJSON || media == mediaGraphQL) && quality > t.liking:
+			t.media, t.liking = media, quality
 		}
 	}
-	return best
+	return t
 }
 
 // write answers with a response.
@@ -224,7 +254,7 @@ func refuse(w http.ResponseWriter, r *http.Request, status int, reason *fault.Er
 func send(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the caller may be gone
+	_, _ = w.Write(body) //nolint:gosec // it is JSON, and said to be; the caller may be gone
 }
 
 // encode writes a response as JSON. Its data is JSON already, and goes out as it is. Where nothing was executed
@@ -270,7 +300,7 @@ func statusOf(errs gqlerror.List) int {
 		return http.StatusUnauthorized
 	case fault.Forbidden:
 		return http.StatusForbidden
-	case fault.RateLimited:
+	case fault.RateLimited, fault.TooManySubscriptions:
 		return http.StatusTooManyRequests
 	case fault.Unavailable:
 		return http.StatusServiceUnavailable

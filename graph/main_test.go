@@ -179,7 +179,9 @@ func (p people) Get(ctx context.Context, user id.User) (person.Person, error) {
 }
 
 // serve returns the API of a domain that knows no failure. Each option changes its configuration.
-func serve(options ...func(*graph.Config)) http.Handler {
+func serve(options ...func(*graph.Config)) http.Handler { return serveAPI(options...) }
+
+func serveAPI(options ...func(*graph.Config)) *graph.Handler {
 	cfg := graph.Config{Resolver: domain{}.resolver(), Logger: slog.New(slog.DiscardHandler)}
 	for _, option := range options {
 		option(&cfg)

@@ -7,6 +7,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -17,6 +18,7 @@ type Resolver struct {
 	Channels   Channels
 	Deliveries Deliveries
 	People     People
+	Live       Live
 }
 
 var _ generated.ResolverRoot = (*Resolver)(nil)
@@ -50,6 +52,12 @@ type Deliveries interface {
 	SyncDevice(ctx context.Context, user id.User, req delivery.DeviceRequest) (delivery.ActionPage, error)
 	Confirm(ctx context.Context, user id.User, device id.Device, storeEpoch *string, cursors []delivery.Confirmed) ([]delivery.Recorded, error)
 	Forget(ctx context.Context, user id.User, device id.Device) (bool, error)
+}
+
+// Live is what the edge needs of package live.
+type Live interface {
+	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
+	Events(ctx context.Context, user id.User, channel id.Channel, from delivery.Held) (*live.EventStream, error)
 }
 
 // People is what the edge needs of package person.

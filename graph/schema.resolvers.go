@@ -9,10 +9,12 @@ import (
 	"context"
 
 	"tidemark/graph/connection"
+	"tidemark/graph/feed"
 	"tidemark/graph/generated"
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -183,6 +185,32 @@ func (r *queryResolver) Channel(ctx context.Context, id string) (*channel.Channe
 	return r.channelOrNull(ctx, id)
 }
 
+// BadgeChanged tells of the viewer's badges.
+func (r *subscriptionResolver) BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error) {
+	channels, err := channelArgs("channelIds", channelIds)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Live.Badges(ctx, viewer(ctx).ID, live.Watch{ChannelIDs: channels, IncludeMuted: includeMuted, Cap: countTo(ctx)})
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, badgeChangeEncoder(ctx))
+}
+
+// ChannelEvents tells of what happens in a channel.
+func (r *subscriptionResolver) ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Live.Events(ctx, viewer(ctx).ID, channelIn, delivery.Held{After: after, SinceVersion: sinceVersion, StoreEpoch: storeEpoch})
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
 // DisplayName is the name that their token told.
 func (r *viewerResolver) DisplayName(ctx context.Context, obj *person.Viewer) (string, error) {
 	self, err := r.People.Get(ctx, obj.ID)
@@ -206,13 +234,17 @@ func (r *Resolver) Mutation() generated.MutationResolver { return &mutationResol
 // Query returns generated.QueryResolver implementation.
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }
 
+// Subscription returns generated.SubscriptionResolver implementation.
+func (r *Resolver) Subscription() generated.SubscriptionResolver { return &subscriptionResolver{r} }
+
 // Viewer returns generated.ViewerResolver implementation.
 func (r *Resolver) Viewer() generated.ViewerResolver { return &viewerResolver{r} }
 
 type (
-	badgeResolver    struct{ *Resolver }
-	channelResolver  struct{ *Resolver }
-	mutationResolver struct{ *Resolver }
-	queryResolver    struct{ *Resolver }
-	viewerResolver   struct{ *Resolver }
+	badgeResolver        struct{ *Resolver }
+	channelResolver      struct{ *Resolver }
+	mutationResolver     struct{ *Resolver }
+	queryResolver        struct{ *Resolver }
+	subscriptionResolver struct{ *Resolver }
+	viewerResolver       struct{ *Resolver }
 )

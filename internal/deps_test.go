@@ -24,7 +24,7 @@ func rules() []rule {
 	edges := []string{"tidemark/internal/embedded/...", "tidemark/playground", "net/http"}
 	domain := []string{
 		"tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
-		"tidemark/internal/readstate", "tidemark/internal/delivery",
+		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
 	}
 	return []rule{
 		{
@@ -53,7 +53,9 @@ func rules() []rule {
 			because: "only package main puts adapters together: take what is needed as an interface",
 		},
 		{
-			packages: []string{"tidemark"}, never: []string{"testing", "tidemark/internal/postgres/pgtest", "tidemark/internal/redis/redistest"},
+			packages: []string{"tidemark"}, never: []string{
+				"testing", "tidemark/internal/postgres/pgtest", "tidemark/internal/redis/redistest", "tidemark/internal/live/brokertest",
+			},
 			because: "what tests need does not go into the program",
 		},
 	}

@@ -33,8 +33,8 @@ type fakeQuery struct{ generated.QueryResolver }
 func (fakeQuery) Badges(context.Context, bool, bool, int, *string) (connection.Badges, error) {
 	return connection.NewBadges(readstate.Page{
 		Badges: []readstate.Badge{
-			{UserID: 1, ChannelID: 101, Version: 9, HighWaterSeq: 131, LastReadSeq: 4, ReadEpoch: 1, Countable: 127, Naming: 2},
-			{UserID: 1, ChannelID: 102, Version: 3, HighWaterSeq: 3, LastReadSeq: 3},
+			{UserID: 1, ChannelID: 101, HeadVersion: 9, HighWaterSeq: 131, LastReadSeq: 4, ReadEpoch: 1, Countable: 127, Naming: 2},
+			{UserID: 1, ChannelID: 102, HeadVersion: 3, HighWaterSeq: 3, LastReadSeq: 3},
 		},
 		Total:      readstate.Total{Countable: 127, Naming: 2, UnreadChannels: 1},
 		StoreEpoch: "fake",

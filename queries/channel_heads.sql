@@ -11,8 +11,16 @@ JOIN channel c ON c.id = h.channel_id
 WHERE h.channel_id = @channel_id
 FOR UPDATE OF h;
 
--- name: ChangeMemberCount :exec
--- ChangeMemberCount follows a change of members, in a new version.
+-- name: ChangeMemberCount :one
+-- ChangeMemberCount follows a change of members, in a new version, which it returns.
 UPDATE channel_head
 SET member_count = member_count + @change::integer, version = version + 1
-WHERE channel_id = @channel_id;
+WHERE channel_id = @channel_id
+RETURNING version;
+
+-- name: ListHeadVersions :many
+-- ListHeadVersions returns the versions of some channels' heads.
+SELECT channel_id, version
+FROM channel_head
+WHERE channel_id = ANY(@channel_ids::bigint[])
+ORDER BY channel_id;

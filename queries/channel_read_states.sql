@@ -61,7 +61,8 @@ SELECT
     rs.joined_seq,
     rs.read_epoch,
     rs.muted,
-    (h.version + rs.version)::bigint AS version,
+    h.version AS head_version,
+    rs.version AS state_version,
     h.activity,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
@@ -114,16 +115,18 @@ WHERE rs.user_id = @user_id AND rs.member
 ORDER BY h.activity DESC;
 
 -- name: ListBadgesOf :many
--- ListBadgesOf is ListBadges for some channels, in the order of their ids. Channels that the person is not in are
--- left out.
+-- ListBadgesOf is ListBadges for some people, each in one channel, in the order of their ids. Who is not in the channel
+-- is left out.
 SELECT
+    rs.user_id,
     rs.channel_id,
     h.high_water_seq,
     rs.last_read_seq,
     rs.joined_seq,
     rs.read_epoch,
     rs.muted,
-    (h.version + rs.version)::bigint AS version,
+    h.version AS head_version,
+    rs.version AS state_version,
     h.activity,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
@@ -169,10 +172,24 @@ SELECT
             ) AS named_with_everyone
         )
     END)::bigint AS mentions
+FROM ROWS FROM (unnest(@user_ids::bigint[]), unnest(@channel_ids::bigint[])) AS wanted (user_id, channel_id)
+JOIN channel_read_state rs ON rs.user_id = wanted.user_id AND rs.channel_id = wanted.channel_id AND rs.member
+JOIN channel_head h ON h.channel_id = rs.channel_id
+ORDER BY rs.user_id, rs.channel_id;
+
+-- name: ListVersions :many
+-- ListVersions returns where each channel of some people stands: enough to tell whether a copy of a badge is the newest.
+SELECT
+    rs.user_id,
+    rs.channel_id,
+    h.version AS head_version,
+    rs.version AS state_version,
+    (SELECT store_instance())::text AS store_instance
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
-WHERE rs.user_id = @user_id AND rs.channel_id = ANY(@channel_ids::bigint[]) AND rs.member
-ORDER BY rs.channel_id;
+WHERE rs.user_id = ANY(@user_ids::bigint[]) AND rs.member
+ORDER BY rs.user_id;
+
 
 -- name: GetStoreEpoch :one
 -- GetStoreEpoch names this incarnation of the data, and the server that says so.

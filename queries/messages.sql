@@ -117,9 +117,9 @@ WHERE channel_id = @channel_id
 ORDER BY deleted_version
 LIMIT @page_size;
 
--- name: DeleteMessage :execrows
+-- name: DeleteMessage :one
 -- DeleteMessage takes a message's words and mentions away, and stamps it with a new version of its channel's head,
--- which the caller has locked. A message deleted before is left as it is.
+-- which the caller has locked, and returns it. A message deleted before is left as it is, and no row is returned.
 WITH head AS (
     UPDATE channel_head h
     SET
@@ -144,4 +144,5 @@ unmentioned AS (
 UPDATE message m
 SET deleted_version = head.version, body = '', mentions = '{}', mentions_everyone = false
 FROM head
-WHERE m.channel_id = @channel_id AND m.seq = @seq;
+WHERE m.channel_id = @channel_id AND m.seq = @seq
+RETURNING head.version;

@@ -22,6 +22,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -40,6 +41,7 @@ type ResolverRoot interface {
 	Channel() ChannelResolver
 	Mutation() MutationResolver
 	Query() QueryResolver
+	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
 }
 
@@ -79,6 +81,10 @@ type QueryResolver interface {
 	SyncChannel(ctx context.Context, channelID string, deviceID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string, limit int) (delivery.Sync, error)
 	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error)
 	Channel(ctx context.Context, id string) (*channel.Channel, error)
+}
+type SubscriptionResolver interface {
+	BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error)
+	ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error)
 }
 type ViewerResolver interface {
 	DisplayName(ctx context.Context, obj *person.Viewer) (string, error)
@@ -156,6 +162,23 @@ func (e *executableSchema) Exec(ctx context.Context) graphql.ResponseHandler {
 			ctx = graphql.WithLazyInputUnmarshalerIndex(ctx, inputUnmarshalers)
 			data := ec._Mutation(ctx, opCtx.Operation.SelectionSet)
 			var buf bytes.Buffer
+			data.MarshalGQL(&buf)
+
+			return &graphql.Response{
+				Data: buf.Bytes(),
+			}
+		}
+	case ast.Subscription:
+		next := ec._Subscription(ctx, opCtx.Operation.SelectionSet)
+
+		var buf bytes.Buffer
+		return func(ctx context.Context) *graphql.Response {
+			buf.Reset()
+			data := next(ctx)
+
+			if data == nil {
+				return nil
+			}
 			data.MarshalGQL(&buf)
 
 			return &graphql.Response{
@@ -321,6 +344,32 @@ type Mutation {
   another's. Nobody leaves a DIRECT channel. Null where the viewer is no longer a member.
   """
   removeMember(channelId: ID!, userId: ID!): Channel
+}
+
+"""
+What changes while somebody watches, over a websocket (graphql-transport-ws) or as server-sent events. Each stream
+starts with where things stand, every event is absolute, and none is ever a difference. A reader who is slow gets the
+newest state, later. A stream does not complete by itself: where the server restarts, or the token ends, the
+connection is closed with a code that has clients come back.
+"""
+type Subscription {
+  """
+  The viewer's badges: all of them first, with snapshot, and then what changes. With channelIds (at most 1,000), only
+  those, while total is of all channels as ever; one that the viewer is not in is there as soon as they are. Muted
+  channels are left out unless asked for, except that a channel is told of once when it is muted and once when it is
+  unmuted. Of a badge's channel, id and highWaterSeq come with the event; whatever else is asked for is looked up for
+  each event, so better ask once.
+  """
+  badgeChanged(channelIds: [ID!], includeMuted: Boolean! = false): BadgeChange!
+
+  """
+  What happens in one channel: messages after the seq that the caller holds, and deletions after the version of its
+  last answer or event, from the log and then as they happen; of what is left out, from now on. storeEpoch is that of
+  the last answer. Where that is not to be had, or the reader falls 1,000 events behind, ResyncNeeded comes in their
+  place, and then what follows. To who is not in the channel it does not exist: it is NOT_FOUND, which also ends the
+  stream of one who leaves.
+  """
+  channelEvents(channelId: ID!, after: Seq, sinceVersion: Seq, storeEpoch: ID): ChannelEvent!
 }
 
 "The signed-in person."
@@ -502,6 +551,25 @@ type BadgeTotal {
   mentions(cap: Int! = 99): UnreadCount!
 }
 
+"""
+What changed since the event before it, in one piece. Changes that wait for their reader melt together, so each channel
+is in it once, as it is now. Keep a badge if its version is larger than that of the one you have, and drop those of
+removedChannelIds. Where storeEpoch is another than before, forget all badges and their versions first: the event is a
+snapshot then.
+"""
+type BadgeChange {
+  "Whether this is the whole, and not what changed."
+  snapshot: Boolean!
+  "Newest activity first."
+  badges: [Badge!]!
+  "Channels that the viewer is in no more."
+  removedChannelIds: [ID!]!
+  "Over all channels that are not muted, whatever badges there are in the event."
+  total: BadgeTotal!
+  "Names the data that versions and seqs belong to."
+  storeEpoch: ID!
+}
+
 "Where a page stands in its list."
 type PageInfo {
   "Whether there are more after it."
@@ -587,6 +655,35 @@ type ChannelResync {
   storeEpoch: ID!
   "The channel's badge of this moment, which may have a message more."
   badge: Badge!
+}
+
+"Something that happened in a channel. Which of its versions came last is kept for sinceVersion."
+union ChannelEvent = MessageAdded | MessageDeleted | ResyncNeeded
+
+"A message, new or from the log. One that was deleted by now comes as what remains of it."
+type MessageAdded {
+  "The message as the viewer sees it."
+  message: Message!
+  "For sinceVersion of a later call: all deletions up to here have been told."
+  version: Seq!
+}
+
+"A message that the device may hold, and must drop."
+type MessageDeleted {
+  "The channel that it was sent to."
+  channelId: ID!
+  "Its position."
+  seq: Seq!
+  "For sinceVersion of a later call: all deletions up to here have been told."
+  version: Seq!
+}
+
+"Events are missing, and are not going to come: start afresh with syncChannel. What happens from now on follows here."
+type ResyncNeeded {
+  "The channel that is read."
+  channelId: ID!
+  "Why."
+  reason: ResyncReason!
 }
 
 "A page of what a device should do."
@@ -685,6 +782,22 @@ func (ec *executionContext) childFields_Badge(ctx context.Context, field graphql
 		return ec.fieldContext_Badge_muted(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Badge", field.Name)
+}
+
+func (ec *executionContext) childFields_BadgeChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "snapshot":
+		return ec.fieldContext_BadgeChange_snapshot(ctx, field)
+	case "badges":
+		return ec.fieldContext_BadgeChange_badges(ctx, field)
+	case "removedChannelIds":
+		return ec.fieldContext_BadgeChange_removedChannelIds(ctx, field)
+	case "total":
+		return ec.fieldContext_BadgeChange_total(ctx, field)
+	case "storeEpoch":
+		return ec.fieldContext_BadgeChange_storeEpoch(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BadgeChange", field.Name)
 }
 
 func (ec *executionContext) childFields_BadgeConnection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1567,6 +1680,66 @@ func (ec *executionContext) field_Query_syncDevice_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_Subscription_badgeChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelIds",
+		func(ctx context.Context, v any) ([]string, error) {
+			return ec.unmarshalOID2ᚕstringᚄ(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelIds"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "includeMuted",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["includeMuted"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_channelEvents_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*id.Seq, error) {
+			return ec.unmarshalOSeq2ᚖtidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "sinceVersion",
+		func(ctx context.Context, v any) (*id.Seq, error) {
+			return ec.unmarshalOSeq2ᚖtidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["sinceVersion"] = arg2
+	arg3, err := graphql.ProcessArgField(ctx, rawArgs, "storeEpoch",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["storeEpoch"] = arg3
+	return args, nil
+}
+
 func (ec *executionContext) field___Directive_args_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1673,7 +1846,7 @@ func (ec *executionContext) _Badge_version(ctx context.Context, field graphql.Co
 			return ec.fieldContext_Badge_version(ctx, field)
 		},
 		func(ctx context.Context) (any, error) {
-			return obj.Version, nil
+			return obj.Version(), nil
 		},
 		nil,
 		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
@@ -1684,7 +1857,7 @@ func (ec *executionContext) _Badge_version(ctx context.Context, field graphql.Co
 	)
 }
 func (ec *executionContext) fieldContext_Badge_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
-	return graphql.NewScalarFieldContext("Badge", field, false, false, "Seq")
+	return graphql.NewScalarFieldContext("Badge", field, true, false, "Seq")
 }
 
 func (ec *executionContext) _Badge_channel(ctx context.Context, field graphql.CollectedField, obj *readstate.Badge) (ret graphql.Marshaler) {
@@ -1943,6 +2116,139 @@ func (ec *executionContext) _Badge_muted(ctx context.Context, field graphql.Coll
 }
 func (ec *executionContext) fieldContext_Badge_muted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Badge", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _BadgeChange_snapshot(ctx context.Context, field graphql.CollectedField, obj *live.BadgeChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeChange_snapshot(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Snapshot, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeChange_snapshot(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeChange", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _BadgeChange_badges(ctx context.Context, field graphql.CollectedField, obj *live.BadgeChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeChange_badges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Badges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []readstate.Badge) graphql.Marshaler {
+			return ec.marshalNBadge2ᚕtidemarkᚋinternalᚋreadstateᚐBadgeᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeChange_badges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BadgeChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Badge(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BadgeChange_removedChannelIds(ctx context.Context, field graphql.CollectedField, obj *live.BadgeChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeChange_removedChannelIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.RemovedChannelIDs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []id.Channel) graphql.Marshaler {
+			return ec.marshalNID2ᚕtidemarkᚋinternalᚋidᚐChannelᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeChange_removedChannelIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeChange", field, false, false, "ID")
+}
+
+func (ec *executionContext) _BadgeChange_total(ctx context.Context, field graphql.CollectedField, obj *live.BadgeChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeChange_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v readstate.Total) graphql.Marshaler {
+			return ec.marshalNBadgeTotal2tidemarkᚋinternalᚋreadstateᚐTotal(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeChange_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BadgeChange",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BadgeTotal(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BadgeChange_storeEpoch(ctx context.Context, field graphql.CollectedField, obj *live.BadgeChange) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeChange_storeEpoch(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.StoreEpoch, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNID2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeChange_storeEpoch(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeChange", field, false, false, "ID")
 }
 
 func (ec *executionContext) _BadgeConnection_edges(ctx context.Context, field graphql.CollectedField, obj *connection.Badges) (ret graphql.Marshaler) {
@@ -3411,6 +3717,130 @@ func (ec *executionContext) fieldContext_Message_clientMessageId(_ context.Conte
 	return graphql.NewScalarFieldContext("Message", field, false, false, "ID")
 }
 
+func (ec *executionContext) _MessageAdded_message(ctx context.Context, field graphql.CollectedField, obj *live.MessageAdded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MessageAdded_message(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Message, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v channel.Message) graphql.Marshaler {
+			return ec.marshalNMessage2tidemarkᚋinternalᚋchannelᚐMessage(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MessageAdded_message(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "MessageAdded",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Message(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _MessageAdded_version(ctx context.Context, field graphql.CollectedField, obj *live.MessageAdded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MessageAdded_version(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Version, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MessageAdded_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MessageAdded", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _MessageDeleted_channelId(ctx context.Context, field graphql.CollectedField, obj *live.MessageDeleted) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MessageDeleted_channelId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Channel) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MessageDeleted_channelId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MessageDeleted", field, false, false, "ID")
+}
+
+func (ec *executionContext) _MessageDeleted_seq(ctx context.Context, field graphql.CollectedField, obj *live.MessageDeleted) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MessageDeleted_seq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MessageDeleted_seq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MessageDeleted", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _MessageDeleted_version(ctx context.Context, field graphql.CollectedField, obj *live.MessageDeleted) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_MessageDeleted_version(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Version, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_MessageDeleted_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("MessageDeleted", field, false, false, "Seq")
+}
+
 func (ec *executionContext) _Mutation_markRead(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4271,6 +4701,52 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 	return fc, nil
 }
 
+func (ec *executionContext) _ResyncNeeded_channelId(ctx context.Context, field graphql.CollectedField, obj *live.ResyncNeeded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResyncNeeded_channelId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Channel) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResyncNeeded_channelId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResyncNeeded", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ResyncNeeded_reason(ctx context.Context, field graphql.CollectedField, obj *live.ResyncNeeded) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ResyncNeeded_reason(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Reason, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v delivery.Reason) graphql.Marshaler {
+			return ec.marshalNResyncReason2tidemarkᚋinternalᚋdeliveryᚐReason(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ResyncNeeded_reason(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ResyncNeeded", field, false, false, "ResyncReason")
+}
+
 func (ec *executionContext) _SendMessageResult_message(ctx context.Context, field graphql.CollectedField, obj *channel.Sent) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4356,6 +4832,94 @@ func (ec *executionContext) _SendMessageResult_duplicate(ctx context.Context, fi
 }
 func (ec *executionContext) fieldContext_SendMessageResult_duplicate(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("SendMessageResult", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _Subscription_badgeChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_badgeChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().BadgeChanged(ctx, fc.Args["channelIds"].([]string), fc.Args["includeMuted"].(bool))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v live.BadgeChange) graphql.Marshaler {
+			return ec.marshalNBadgeChange2tidemarkᚋinternalᚋliveᚐBadgeChange(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_badgeChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BadgeChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_badgeChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_channelEvents(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_channelEvents(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().ChannelEvents(ctx, fc.Args["channelId"].(string), fc.Args["after"].(*id.Seq), fc.Args["sinceVersion"].(*id.Seq), fc.Args["storeEpoch"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v live.ChannelEvent) graphql.Marshaler {
+			return ec.marshalNChannelEvent2tidemarkᚋinternalᚋliveᚐChannelEvent(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_channelEvents(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return nil, errors.New("field of type ChannelEvent does not have child fields")
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_channelEvents_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
 }
 
 func (ec *executionContext) _UnreadCount_count(ctx context.Context, field graphql.CollectedField, obj *readstate.Count) (ret graphql.Marshaler) {
@@ -5954,6 +6518,34 @@ func UnmarshalReadCursor(ctx context.Context, raw any) (readstate.Cursor, error)
 
 // region    ************************** interface.gotpl ***************************
 
+func (ec *executionContext) _ChannelEvent(ctx context.Context, sel ast.SelectionSet, obj live.ChannelEvent) graphql.Marshaler {
+	switch obj := (obj).(type) {
+	case nil:
+		return graphql.Null
+	case *live.ResyncNeeded:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._ResyncNeeded(ctx, sel, obj)
+	case *live.MessageDeleted:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._MessageDeleted(ctx, sel, obj)
+	case *live.MessageAdded:
+		if obj == nil {
+			return graphql.Null
+		}
+		return ec._MessageAdded(ctx, sel, obj)
+	default:
+		if typedObj, ok := obj.(graphql.Marshaler); ok {
+			return typedObj
+		} else {
+			panic(fmt.Errorf("unexpected type %T; non-generated variants of ChannelEvent must implement graphql.Marshaler", obj))
+		}
+	}
+}
+
 func (ec *executionContext) _ChannelSync(ctx context.Context, sel ast.SelectionSet, obj delivery.Sync) graphql.Marshaler {
 	switch obj := (obj).(type) {
 	case nil:
@@ -6042,6 +6634,59 @@ func (ec *executionContext) _Badge(ctx context.Context, sel ast.SelectionSet, ob
 			out.Values[i] = ec._Badge_muted(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var badgeChangeImplementors = []string{"BadgeChange"}
+
+func (ec *executionContext) _BadgeChange(ctx context.Context, sel ast.SelectionSet, obj *live.BadgeChange) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, badgeChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BadgeChange")
+		case "snapshot":
+			out.Values[i] = ec._BadgeChange_snapshot(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "badges":
+			out.Values[i] = ec._BadgeChange_badges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "removedChannelIds":
+			out.Values[i] = ec._BadgeChange_removedChannelIds(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._BadgeChange_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "storeEpoch":
+			out.Values[i] = ec._BadgeChange_storeEpoch(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -6645,6 +7290,87 @@ func (ec *executionContext) _Message(ctx context.Context, sel ast.SelectionSet, 
 	return out
 }
 
+var messageAddedImplementors = []string{"MessageAdded", "ChannelEvent"}
+
+func (ec *executionContext) _MessageAdded(ctx context.Context, sel ast.SelectionSet, obj *live.MessageAdded) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, messageAddedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MessageAdded")
+		case "message":
+			out.Values[i] = ec._MessageAdded_message(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "version":
+			out.Values[i] = ec._MessageAdded_version(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var messageDeletedImplementors = []string{"MessageDeleted", "ChannelEvent"}
+
+func (ec *executionContext) _MessageDeleted(ctx context.Context, sel ast.SelectionSet, obj *live.MessageDeleted) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, messageDeletedImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("MessageDeleted")
+		case "channelId":
+			out.Values[i] = ec._MessageDeleted_channelId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "seq":
+			out.Values[i] = ec._MessageDeleted_seq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "version":
+			out.Values[i] = ec._MessageDeleted_version(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var mutationImplementors = []string{"Mutation"}
 
 func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet) graphql.Marshaler {
@@ -6886,6 +7612,44 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 	return out
 }
 
+var resyncNeededImplementors = []string{"ResyncNeeded", "ChannelEvent"}
+
+func (ec *executionContext) _ResyncNeeded(ctx context.Context, sel ast.SelectionSet, obj *live.ResyncNeeded) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, resyncNeededImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ResyncNeeded")
+		case "channelId":
+			out.Values[i] = ec._ResyncNeeded_channelId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "reason":
+			out.Values[i] = ec._ResyncNeeded_reason(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var sendMessageResultImplementors = []string{"SendMessageResult"}
 
 func (ec *executionContext) _SendMessageResult(ctx context.Context, sel ast.SelectionSet, obj *channel.Sent) graphql.Marshaler {
@@ -6927,6 +7691,28 @@ func (ec *executionContext) _SendMessageResult(ctx context.Context, sel ast.Sele
 	}
 
 	return out
+}
+
+var subscriptionImplementors = []string{"Subscription"}
+
+func (ec *executionContext) _Subscription(ctx context.Context, sel ast.SelectionSet) func(ctx context.Context) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, subscriptionImplementors)
+	ctx = graphql.WithFieldContext(ctx, &graphql.FieldContext{
+		Object: "Subscription",
+	})
+	if len(fields) != 1 {
+		graphql.AddErrorf(ctx, "must subscribe to exactly one stream")
+		return nil
+	}
+
+	switch fields[0].Name {
+	case "badgeChanged":
+		return ec._Subscription_badgeChanged(ctx, fields[0])
+	case "channelEvents":
+		return ec._Subscription_channelEvents(ctx, fields[0])
+	default:
+		panic("unknown field " + strconv.Quote(fields[0].Name))
+	}
 }
 
 var unreadCountImplementors = []string{"UnreadCount"}
@@ -7519,6 +8305,10 @@ func (ec *executionContext) marshalNBadge2ᚕtidemarkᚋinternalᚋreadstateᚐB
 	return ret
 }
 
+func (ec *executionContext) marshalNBadgeChange2tidemarkᚋinternalᚋliveᚐBadgeChange(ctx context.Context, sel ast.SelectionSet, v live.BadgeChange) graphql.Marshaler {
+	return ec._BadgeChange(ctx, sel, &v)
+}
+
 func (ec *executionContext) marshalNBadgeConnection2tidemarkᚋgraphᚋconnectionᚐBadges(ctx context.Context, sel ast.SelectionSet, v connection.Badges) graphql.Marshaler {
 	return ec._BadgeConnection(ctx, sel, &v)
 }
@@ -7563,6 +8353,14 @@ func (ec *executionContext) marshalNBoolean2bool(ctx context.Context, sel ast.Se
 
 func (ec *executionContext) marshalNChannel2tidemarkᚋinternalᚋchannelᚐChannel(ctx context.Context, sel ast.SelectionSet, v channel.Channel) graphql.Marshaler {
 	return ec._Channel(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNChannelEvent2tidemarkᚋinternalᚋliveᚐChannelEvent(ctx context.Context, sel ast.SelectionSet, v live.ChannelEvent) graphql.Marshaler {
+	if v == nil {
+		graphql.AddInvalidNullError(ctx, "ChannelEvent!")
+		return graphql.Null
+	}
+	return ec._ChannelEvent(ctx, sel, v)
 }
 
 func (ec *executionContext) unmarshalNChannelKind2tidemarkᚋinternalᚋchannelᚐKind(ctx context.Context, v any) (channel.Kind, error) {
@@ -7755,6 +8553,35 @@ func (ec *executionContext) marshalNID2ᚕstringᚄ(ctx context.Context, sel ast
 	ret := make(graphql.Array, len(v))
 	for i := range v {
 		ret[i] = ec.marshalNID2string(ctx, sel, v[i])
+	}
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
+func (ec *executionContext) unmarshalNID2ᚕtidemarkᚋinternalᚋidᚐChannelᚄ(ctx context.Context, v any) ([]id.Channel, error) {
+	vSlice := graphql.CoerceList(v)
+	var err error
+	res := make([]id.Channel, len(vSlice))
+	for i := range vSlice {
+		ctx := graphql.WithPathContext(ctx, graphql.NewPathWithIndex(i))
+		res[i], err = ec.unmarshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, vSlice[i])
+		if err != nil {
+			return nil, err
+		}
+	}
+	return res, nil
+}
+
+func (ec *executionContext) marshalNID2ᚕtidemarkᚋinternalᚋidᚐChannelᚄ(ctx context.Context, sel ast.SelectionSet, v []id.Channel) graphql.Marshaler {
+	ret := make(graphql.Array, len(v))
+	for i := range v {
+		ret[i] = ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, sel, v[i])
 	}
 
 	for _, e := range ret {

@@ -8,6 +8,7 @@ import (
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
 	"tidemark/internal/person"
+	"tidemark/internal/readstate"
 )
 
 // Bounds of what a caller may give.
@@ -52,15 +53,39 @@ type New struct {
 	Members   []id.User // in ascending order, each once
 }
 
-// Channels answers for channels, their members and their messages.
-type Channels struct {
-	store  Store
-	badges Badges
+// Change is what became of a channel's members. It is none where Joined and Left are empty.
+type Change struct {
+	ChannelID id.Channel
+	Version   id.Seq // of the head, since
+	Joined    []id.User
+	Left      []id.User
 }
 
-// NewChannels returns the channels kept in store. What a repeated send answers with, it looks up in badges.
-func NewChannels(store Store, badges Badges) *Channels {
-	return &Channels{store: store, badges: badges}
+// Announcer tells whoever listens what was committed. It neither waits nor fails: who misses something finds out in
+// another way. Nothing that it is handed may be changed.
+type Announcer interface {
+	// MessageSent is one new message, with its sender's badge of that moment.
+	MessageSent(message Message, badge readstate.Badge)
+	// MessageDeleted is a message as it was, and the head's version since it is gone.
+	MessageDeleted(message Message, version id.Seq)
+	// MembersChanged is a change that was one.
+	MembersChanged(change Change)
+}
+
+// Channels answers for channels, their members and their messages.
+type Channels struct {
+	store     Store
+	badges    Badges
+	announcer Announcer
+}
+
+// NewChannels returns the channels kept in store. What a repeated send answers with, it looks up in badges. The
+// announcer hears of each change; nil: nobody does.
+func NewChannels(store Store, badges Badges, announcer Announcer) *Channels {
+	if announcer == nil {
+		announcer = nobody{}
+	}
+	return &Channels{store: store, badges: badges, announcer: announcer}
 }
 
 // Get returns a channel as the viewer sees it, and NOT_FOUND where they are not in it.
@@ -114,6 +139,7 @@ func (c *Channels) Create(ctx context.Context, viewer person.Viewer, channel New
 	if err != nil {
 		return Channel{}, fmt.Errorf("create channel: %w", err)
 	}
+	c.announcer.MembersChanged(Change{ChannelID: made, Version: 1, Joined: channel.Members})
 	return c.seenBy(ctx, viewer, made)
 }
 
@@ -122,6 +148,7 @@ func (c *Channels) AddMembers(ctx context.Context, viewer person.Viewer, channel
 	if len(users) > MaxPeople {
 		return Channel{}, fault.BadInput("userIds", "must have at most %d entries", MaxPeople)
 	}
+	var change Change
 	err := c.store.LockHead(ctx, channel, func(head Head) error {
 		if _, err := enter(ctx, viewer, head); err != nil {
 			return err
@@ -129,10 +156,15 @@ func (c *Channels) AddMembers(ctx context.Context, viewer person.Viewer, channel
 		if head.Info().Kind == Direct {
 			return errFixedMembers()
 		}
-		return head.Join(ctx, distinct(users))
+		var err error
+		change, err = head.Join(ctx, distinct(users))
+		return err
 	})
 	if err != nil {
 		return Channel{}, fmt.Errorf("add members: %w", err)
+	}
+	if len(change.Joined) > 0 {
+		c.announcer.MembersChanged(change)
 	}
 	return c.seenBy(ctx, viewer, channel)
 }
@@ -140,6 +172,7 @@ func (c *Channels) AddMembers(ctx context.Context, viewer person.Viewer, channel
 // RemoveMember ends a membership: anybody their own, the channel's creator and a service another's too. Who is not a
 // member stays so. It returns nil where the viewer is no longer a member themselves.
 func (c *Channels) RemoveMember(ctx context.Context, viewer person.Viewer, channel id.Channel, user id.User) (*Channel, error) {
+	var change Change
 	err := c.store.LockHead(ctx, channel, func(head Head) error {
 		if _, err := enter(ctx, viewer, head); err != nil {
 			return err
@@ -151,10 +184,15 @@ func (c *Channels) RemoveMember(ctx context.Context, viewer person.Viewer, chann
 		if user != viewer.ID && viewer.Role != person.RoleService && info.CreatorID != viewer.ID {
 			return fault.New(fault.Forbidden, "only the channel's creator removes others")
 		}
-		return head.Leave(ctx, user)
+		var err error
+		change, err = head.Leave(ctx, user)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("remove member: %w", err)
+	}
+	if len(change.Left) > 0 {
+		c.announcer.MembersChanged(change)
 	}
 	if user == viewer.ID && viewer.Role != person.RoleService {
 		return nil, nil //nolint:nilnil // the contract: null where the viewer is no longer a member
@@ -218,3 +256,10 @@ func distinct(users []id.User) []id.User {
 	slices.Sort(users)
 	return slices.Compact(users)
 }
+
+// nobody is told nothing.
+type nobody struct{}
+
+func (nobody) MessageSent(Message, readstate.Badge) {}
+func (nobody) MessageDeleted(Message, id.Seq)       {}
+func (nobody) MembersChanged(Change)                {}

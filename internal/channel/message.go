@@ -77,6 +77,7 @@ func (c *Channels) Send(ctx context.Context, viewer person.Viewer, draft Draft, 
 	draft.Mentions = slices.DeleteFunc(distinct(draft.Mentions), func(u id.User) bool { return u == viewer.ID })
 	sent, err := c.store.Send(ctx, viewer.ID, draft)
 	if err == nil {
+		c.announcer.MessageSent(sent.Message, sent.Badge)
 		sent.Message = sent.Message.For(viewer.ID)
 		return sent, nil
 	}
@@ -105,27 +106,33 @@ func (c *Channels) Delete(ctx context.Context, viewer person.Viewer, channel id.
 	if err := fault.CheckRange("seq", seq, 0, id.MaxSeq); err != nil {
 		return Message{}, err
 	}
-	var deleted Message
+	var deleted, was Message
+	var version id.Seq
 	err := c.store.LockHead(ctx, channel, func(head Head) error {
 		after, err := enter(ctx, viewer, head)
 		if err != nil {
 			return err
 		}
-		message, err := head.Message(ctx, seq)
-		if err != nil {
+		if was, err = head.Message(ctx, seq); err != nil {
 			return err
 		}
-		if message.Seq <= after {
+		if seq <= after {
 			return fault.NoMessage()
 		}
-		if message.Sender.ID != viewer.ID && viewer.Role != person.RoleService {
+		if was.Sender.ID != viewer.ID && viewer.Role != person.RoleService {
 			return fault.New(fault.Forbidden, "only its sender deletes a message")
 		}
-		deleted, err = head.Delete(ctx, seq)
+		if version, err = head.Delete(ctx, seq); err != nil {
+			return err
+		}
+		deleted, err = head.Message(ctx, seq)
 		return err
 	})
 	if err != nil {
 		return Message{}, fmt.Errorf("delete message: %w", err)
+	}
+	if version > 0 {
+		c.announcer.MessageDeleted(was, version)
 	}
 	return deleted.For(viewer.ID), nil
 }

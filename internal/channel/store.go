@@ -41,13 +41,14 @@ type Head interface {
 	// Joined returns the seq after which a member may see messages.
 	Joined(ctx context.Context, user id.User) (after id.Seq, member bool, err error)
 	// Join makes those of the people members who are not, with their cursor at the head. They come in ascending order.
-	Join(ctx context.Context, users []id.User) error
+	Join(ctx context.Context, users []id.User) (Change, error)
 	// Leave ends a membership, if there is one.
-	Leave(ctx context.Context, user id.User) error
+	Leave(ctx context.Context, user id.User) (Change, error)
 	// Message returns one message, and NOT_FOUND where the channel has none at seq.
 	Message(ctx context.Context, seq id.Seq) (Message, error)
-	// Delete takes a message's words and mentions away, if they are still there, and returns what remains.
-	Delete(ctx context.Context, seq id.Seq) (Message, error)
+	// Delete takes a message's words and mentions away and returns the head's version since, or 0 where it was deleted
+	// before.
+	Delete(ctx context.Context, seq id.Seq) (version id.Seq, err error)
 }
 
 // HeadInfo is what does not change about a channel.

@@ -179,13 +179,17 @@ func (r Request) check() error {
 	if err := readstate.CheckCap(r.Cap); err != nil {
 		return err
 	}
-	if r.Held.After != nil {
-		if err := fault.CheckRange("after", *r.Held.After, 0, id.MaxSeq); err != nil {
+	return r.Held.check()
+}
+
+func (h Held) check() error {
+	if h.After != nil {
+		if err := fault.CheckRange("after", *h.After, 0, id.MaxSeq); err != nil {
 			return err
 		}
 	}
-	if r.Held.SinceVersion != nil {
-		return fault.CheckRange("sinceVersion", *r.Held.SinceVersion, 0, id.MaxSeq)
+	if h.SinceVersion != nil {
+		return fault.CheckRange("sinceVersion", *h.SinceVersion, 0, id.MaxSeq)
 	}
 	return nil
 }

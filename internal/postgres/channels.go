@@ -166,10 +166,10 @@ func (h *head) Joined(ctx context.Context, user id.User) (id.Seq, bool, error) {
 	return id.Seq(joined), err == nil, err
 }
 
-func (h *head) Join(ctx context.Context, users []id.User) error {
+func (h *head) Join(ctx context.Context, users []id.User) (change channel.Change, err error) {
 	joining, err := h.store.q.ListNotMembers(ctx, h.tx, int64s(users), int64(h.channel))
 	if err != nil || len(joining) == 0 {
-		return err
+		return change, err
 	}
 	newcomers := make([]id.User, len(joining))
 	for i, user := range joining {
@@ -177,17 +177,19 @@ func (h *head) Join(ctx context.Context, users []id.User) error {
 	}
 	joined, err := h.store.join(ctx, h.tx, h.channel, h.highWater, newcomers)
 	if err != nil {
-		return err
+		return change, err
 	}
-	return h.store.q.ChangeMemberCount(ctx, h.tx, joined, int64(h.channel))
+	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, joined, int64(h.channel))
+	return channel.Change{ChannelID: h.channel, Version: id.Seq(version), Joined: newcomers}, err
 }
 
-func (h *head) Leave(ctx context.Context, user id.User) error {
+func (h *head) Leave(ctx context.Context, user id.User) (change channel.Change, err error) {
 	left, err := h.store.q.LeaveChannel(ctx, h.tx, int64(user), int64(h.channel))
 	if err != nil || left == 0 {
-		return err
+		return change, err
 	}
-	return h.store.q.ChangeMemberCount(ctx, h.tx, -1, int64(h.channel))
+	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, -1, int64(h.channel))
+	return channel.Change{ChannelID: h.channel, Version: id.Seq(version), Left: []id.User{user}}, err
 }
 
 func (h *head) Message(ctx context.Context, seq id.Seq) (channel.Message, error) {
@@ -198,11 +200,12 @@ func (h *head) Message(ctx context.Context, seq id.Seq) (channel.Message, error)
 	return message(row), err
 }
 
-func (h *head) Delete(ctx context.Context, seq id.Seq) (channel.Message, error) {
-	if _, err := h.store.q.DeleteMessage(ctx, h.tx, int64(h.channel), int64(seq)); err != nil {
-		return channel.Message{}, err
+func (h *head) Delete(ctx context.Context, seq id.Seq) (id.Seq, error) {
+	version, err := h.store.q.DeleteMessage(ctx, h.tx, int64(h.channel), int64(seq))
+	if noRows(err) { // it was deleted before
+		return 0, nil
 	}
-	return h.Message(ctx, seq)
+	return id.Seq(version), err
 }
 
 // join makes people members at highWater, and known if they were not. They come in ascending order.

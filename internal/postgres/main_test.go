@@ -48,10 +48,10 @@ func openDomain(t testing.TB, config postgres.Config) *domain {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	readStates := readstate.New(store)
+	readStates := readstate.New(store, nil)
 	return &domain{
 		t: t, url: config.URL, store: store,
-		channels:   channel.NewChannels(store, readStates),
+		channels:   channel.NewChannels(store, readStates, nil),
 		readStates: readStates,
 		deliveries: delivery.New(store, readStates, delivery.DefaultMaxGap),
 	}

@@ -60,7 +60,8 @@ func (s *Store) Send(ctx context.Context, sender id.User, draft channel.Draft) (
 		Badge: readstate.Badge{
 			UserID:       sender,
 			ChannelID:    draft.ChannelID,
-			Version:      id.Seq(row.HeadVersion + row.ReadStateVersion),
+			HeadVersion:  id.Seq(row.HeadVersion),
+			StateVersion: id.Seq(row.ReadStateVersion),
 			HighWaterSeq: id.Seq(row.Seq),
 			LastReadSeq:  id.Seq(row.Seq),
 			JoinedSeq:    id.Seq(row.JoinedSeq),

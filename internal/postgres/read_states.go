@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/id"
+	"tidemark/internal/live"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
 )
@@ -16,10 +17,11 @@ func (s *Store) Badges(ctx context.Context, user id.User, limit int) (badges []r
 		rows, err := s.q.ListBadges(ctx, conn, countTo(limit), int64(user))
 		badges = make([]readstate.Badge, len(rows))
 		for i, row := range rows {
-			badges[i] = badge(user, dbsqlc.ListBadgesOfRow{
-				ChannelID: row.ChannelID, HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
-				ReadEpoch: row.ReadEpoch, Muted: row.Muted, Version: row.Version, Activity: row.Activity,
-				Unread: row.Unread, Mentions: row.Mentions,
+			badges[i] = badge(dbsqlc.ListBadgesOfRow{
+				UserID: int64(user), ChannelID: row.ChannelID,
+				HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
+				ReadEpoch: row.ReadEpoch, Muted: row.Muted, HeadVersion: row.HeadVersion, StateVersion: row.StateVersion,
+				Activity: row.Activity, Unread: row.Unread, Mentions: row.Mentions,
 			})
 			instance = row.StoreInstance
 		}
@@ -29,20 +31,56 @@ func (s *Store) Badges(ctx context.Context, user id.User, limit int) (badges []r
 }
 
 // BadgesOf implements readstate.Store.
-func (s *Store) BadgesOf(ctx context.Context, user id.User, channels []id.Channel, limit int) ([]readstate.Badge, error) {
+func (s *Store) BadgesOf(ctx context.Context, seats []readstate.Seat, limit int) ([]readstate.Badge, error) {
+	params := dbsqlc.ListBadgesOfParams{
+		CountTo: countTo(limit), UserIDs: make([]int64, len(seats)), ChannelIDs: make([]int64, len(seats)),
+	}
+	for i, seat := range seats {
+		params.UserIDs[i], params.ChannelIDs[i] = int64(seat.UserID), int64(seat.ChannelID)
+	}
 	rows, err := again(ctx, s, func() ([]dbsqlc.ListBadgesOfRow, error) {
-		return s.q.ListBadgesOf(ctx, s.pool, dbsqlc.ListBadgesOfParams{
-			CountTo: countTo(limit), UserID: int64(user), ChannelIDs: int64s(channels),
-		})
+		return s.q.ListBadgesOf(ctx, s.pool, params)
 	})
 	if err != nil {
 		return nil, err
 	}
 	badges := make([]readstate.Badge, len(rows))
 	for i, row := range rows {
-		badges[i] = badge(user, row)
+		badges[i] = badge(row)
 	}
 	return badges, nil
+}
+
+// Versions implements live.Store.
+func (s *Store) Versions(ctx context.Context, users []id.User) (versions []live.Version, storeEpoch string, err error) {
+	storeEpoch, err = withEpoch(ctx, s, func(conn *pgxpool.Conn) (instance string, err error) {
+		rows, err := s.q.ListVersions(ctx, conn, int64s(users))
+		versions = make([]live.Version, len(rows))
+		for i, row := range rows {
+			versions[i] = live.Version{
+				Seat: readstate.Seat{UserID: id.User(row.UserID), ChannelID: id.Channel(row.ChannelID)},
+				Head: id.Seq(row.HeadVersion), State: id.Seq(row.StateVersion),
+			}
+			instance = row.StoreInstance
+		}
+		return instance, err
+	})
+	return versions, storeEpoch, err
+}
+
+// HeadVersions implements live.Store.
+func (s *Store) HeadVersions(ctx context.Context, channels []id.Channel) (map[id.Channel]id.Seq, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.ListHeadVersionsRow, error) {
+		return s.q.ListHeadVersions(ctx, s.pool, int64s(channels))
+	})
+	if err != nil {
+		return nil, err
+	}
+	versions := make(map[id.Channel]id.Seq, len(rows))
+	for _, row := range rows {
+		versions[id.Channel(row.ChannelID)] = id.Seq(row.Version)
+	}
+	return versions, nil
 }
 
 // Advance implements readstate.Store. The statements travel together and are one transaction.
@@ -88,11 +126,12 @@ func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, 
 	return err
 }
 
-func badge(user id.User, row dbsqlc.ListBadgesOfRow) readstate.Badge {
+func badge(row dbsqlc.ListBadgesOfRow) readstate.Badge {
 	return readstate.Badge{
-		UserID:       user,
+		UserID:       id.User(row.UserID),
 		ChannelID:    id.Channel(row.ChannelID),
-		Version:      id.Seq(row.Version),
+		HeadVersion:  id.Seq(row.HeadVersion),
+		StateVersion: id.Seq(row.StateVersion),
 		HighWaterSeq: id.Seq(row.HighWaterSeq),
 		LastReadSeq:  id.Seq(row.LastReadSeq),
 		JoinedSeq:    id.Seq(row.JoinedSeq),

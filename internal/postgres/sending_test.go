@@ -163,7 +163,8 @@ func TestWhoIsRemovedWhileTheirSendWaitsHasNotSent(t *testing.T) {
 				failed <- err
 			}()
 			await(t, watch, someoneWaits)
-			return head.Leave(t.Context(), ben)
+			_, err := head.Leave(t.Context(), ben)
+			return err
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -189,7 +190,8 @@ func TestWhoJoinsWhileASendWaitsIsMentioned(t *testing.T) {
 			return err
 		})
 		await(t, watch, someoneWaits)
-		return head.Join(t.Context(), []id.User{ben})
+		_, err := head.Join(t.Context(), []id.User{ben})
+		return err
 	})
 	if err := errors.Join(err, running.Wait()); err != nil {
 		t.Fatal(err)
@@ -214,10 +216,11 @@ func TestWhoComesBackWhileTheirSendWaitsHasSent(t *testing.T) {
 			return err
 		})
 		await(t, watch, someoneWaits)
-		if err := head.Leave(t.Context(), ben); err != nil {
+		if _, err := head.Leave(t.Context(), ben); err != nil {
 			return err
 		}
-		return head.Join(t.Context(), []id.User{ben})
+		_, err := head.Join(t.Context(), []id.User{ben})
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)

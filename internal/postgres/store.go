@@ -12,6 +12,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
@@ -49,6 +50,7 @@ var (
 	_ readstate.Store = (*Store)(nil)
 	_ channel.Store   = (*Store)(nil)
 	_ delivery.Store  = (*Store)(nil)
+	_ live.Store      = (*Store)(nil)
 	_ person.Store    = (*Store)(nil)
 )
 

@@ -31,10 +31,10 @@ func TestOneVersionIsOneBadge(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if badge.Version < newest {
-					return fmt.Errorf("version %d is shown after %d", badge.Version, newest)
+				if badge.Version() < newest {
+					return fmt.Errorf("version %d is shown after %d", badge.Version(), newest)
 				}
-				newest = badge.Version
+				newest = badge.Version()
 				if err := seen.add(badge); err != nil {
 					return err
 				}
@@ -118,9 +118,9 @@ type badges struct {
 func (b *badges) add(badge readstate.Badge) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if there, ok := b.byVersion[badge.Version]; ok && there != badge {
+	if there, ok := b.byVersion[badge.Version()]; ok && there != badge {
 		return fmt.Errorf("two badges of one version: %+v and %+v", there, badge)
 	}
-	b.byVersion[badge.Version] = badge
+	b.byVersion[badge.Version()] = badge
 	return nil
 }

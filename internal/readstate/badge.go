@@ -17,8 +17,9 @@ const DefaultCap = 99
 type Badge struct {
 	UserID    id.User
 	ChannelID id.Channel
-	// Version orders the badges of one person and channel within one store epoch; see the package comment.
-	Version      id.Seq
+	// HeadVersion and StateVersion are those of the two rows that the badge is made of; see Version.
+	HeadVersion  id.Seq
+	StateVersion id.Seq
 	HighWaterSeq id.Seq
 	LastReadSeq  id.Seq
 	JoinedSeq    id.Seq
@@ -36,6 +37,9 @@ type Badge struct {
 func (b Badge) ID() string {
 	return b.UserID.String() + ":" + b.ChannelID.String()
 }
+
+// Version orders the badges of one person and channel within one store epoch; see the package comment.
+func (b Badge) Version() id.Seq { return b.HeadVersion + b.StateVersion }
 
 // UnreadUpperBound is the subtraction alone: at least the true count.
 func (b Badge) UnreadUpperBound() int {
@@ -66,14 +70,20 @@ func (t Total) Shown() (unread, mentions Count) {
 	return countTo(t.Countable, DefaultCap), countTo(t.Naming, DefaultCap)
 }
 
-func (t *Total) add(b Badge) {
+// Add counts a badge in.
+func (t *Total) Add(b Badge) { t.add(b, 1) }
+
+// Remove takes a badge out that was counted in.
+func (t *Total) Remove(b Badge) { t.add(b, -1) }
+
+func (t *Total) add(b Badge, sign int) {
 	if b.Muted {
 		return
 	}
-	t.Countable += b.Countable
-	t.Naming += b.Naming
+	t.Countable += sign * b.Countable
+	t.Naming += sign * b.Naming
 	if b.Countable > 0 {
-		t.UnreadChannels++
+		t.UnreadChannels += sign
 	}
 }
 

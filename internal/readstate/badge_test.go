@@ -62,7 +62,7 @@ func TestTotalLeavesOutMuted(t *testing.T) {
 		{HighWaterSeq: 9}, // all of its unread messages were deleted
 		{Countable: 2},
 	} {
-		total.add(b)
+		total.Add(b)
 	}
 	if want := (Total{Countable: 5, Naming: 1, UnreadChannels: 2}); total != want {
 		t.Errorf("total %+v, want %+v", total, want)

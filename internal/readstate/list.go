@@ -11,14 +11,28 @@ import (
 // MaxPage bounds the badges of one page.
 const MaxPage = 500
 
-// ReadStates answers for what people have read.
-type ReadStates struct {
-	store Store
+// Announcer tells whoever listens what was committed. It neither waits nor fails: who misses something finds out in
+// another way.
+type Announcer interface {
+	// BadgesRead hands on badges of one person, of one committed moment each, counted to limit.
+	BadgesRead(badges []Badge, limit int)
 }
 
-// New returns the read states kept in store.
-func New(store Store) *ReadStates {
-	return &ReadStates{store: store}
+// ReadStates answers for what people have read.
+type ReadStates struct {
+	store     Store
+	announcer Announcer
+}
+
+// New returns the read states kept in store. The announcer hears of each move of a cursor; nil: nobody does.
+func New(store Store, announcer Announcer) *ReadStates {
+	return &ReadStates{store: store, announcer: announcer}
+}
+
+func (r *ReadStates) announce(badges []Badge, limit int) {
+	if r.announcer != nil && len(badges) > 0 {
+		r.announcer.BadgesRead(badges, limit)
+	}
 }
 
 // Filter says which badges to list.
@@ -52,7 +66,7 @@ func (r *ReadStates) List(ctx context.Context, user id.User, filter Filter) (Pag
 	}
 	page := Page{StoreEpoch: epoch, Badges: make([]Badge, 0, min(filter.First, len(badges)))}
 	for _, b := range badges {
-		page.Total.add(b)
+		page.Total.Add(b)
 		switch {
 		case b.Muted && !filter.IncludeMuted,
 			filter.OnlyUnread && b.Countable == 0,
@@ -77,7 +91,7 @@ func (r *ReadStates) Total(ctx context.Context, user id.User, limit int) (Total,
 	}
 	var total Total
 	for _, b := range badges {
-		total.add(b)
+		total.Add(b)
 	}
 	return total, nil
 }
@@ -87,7 +101,7 @@ func (r *ReadStates) Badge(ctx context.Context, user id.User, channel id.Channel
 	if err := CheckCap(limit); err != nil {
 		return Badge{}, err
 	}
-	badges, err := r.store.BadgesOf(ctx, user, []id.Channel{channel}, limit)
+	badges, err := r.store.BadgesOf(ctx, []Seat{{user, channel}}, limit)
 	if err != nil {
 		return Badge{}, fmt.Errorf("badge: %w", err)
 	}
@@ -106,5 +120,9 @@ func (r *ReadStates) SetMuted(ctx context.Context, user id.User, channel id.Chan
 	if err := r.store.SetMuted(ctx, user, channel, muted); err != nil {
 		return Badge{}, fmt.Errorf("set muted: %w", err)
 	}
-	return r.Badge(ctx, user, channel, limit)
+	badge, err := r.Badge(ctx, user, channel, limit)
+	if err == nil {
+		r.announce([]Badge{badge}, limit)
+	}
+	return badge, err
 }

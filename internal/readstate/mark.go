@@ -170,6 +170,7 @@ func (r *ReadStates) MarkUnread(ctx context.Context, user id.User, channel id.Ch
 	if err != nil {
 		return Result{}, err
 	}
+	r.announce([]Badge{badge}, limit)
 	result := Result{ChannelID: channel, Badge: &badge}
 	switch {
 	case !done:
@@ -204,14 +205,16 @@ func (c Cursor) stayed(now Badge) (outcome Outcome, settled bool) {
 }
 
 func (r *ReadStates) badgesOf(ctx context.Context, user id.User, cursors []Cursor, limit int) (map[id.Channel]Badge, error) {
-	channels := make([]id.Channel, len(cursors))
+	seats := make([]Seat, len(cursors))
 	for i, c := range cursors {
-		channels[i] = c.ChannelID
+		seats[i] = Seat{user, c.ChannelID}
 	}
-	list, err := r.store.BadgesOf(ctx, user, slices.Compact(channels), limit)
+	list, err := r.store.BadgesOf(ctx, slices.Compact(seats), limit)
 	if err != nil {
 		return nil, err
 	}
+	// Also where nothing moves: somebody who holds an older badge may have missed that it did.
+	r.announce(list, limit)
 	badges := make(map[id.Channel]Badge, len(list))
 	for _, b := range list {
 		badges[b.ChannelID] = b

@@ -58,7 +58,8 @@ func newClient(opts *goredis.Options) *Client {
 	return &Client{rdb: goredis.NewClient(opts)}
 }
 
-// Instrument hands the driver's client to f, which may add hooks to it. It is for the time before the first call.
+// Instrument hands the driver's client to f, which may add hooks to it. It is for the time before the first call, and
+// before the client is given to whatever else is made with it.
 func (c *Client) Instrument(f func(goredis.UniversalClient) error) error {
 	return f(c.rdb)
 }
@@ -69,6 +70,14 @@ func (c *Client) Ping(ctx context.Context) error {
 		return fmt.Errorf("ping redis: %w", err)
 	}
 	return nil
+}
+
+// once returns the pool for calls that are not tried again.
+func (c *Client) once() *goredis.Client {
+	rdb := c.rdb.WithTimeout(c.rdb.Options().ReadTimeout) // has options of its own
+	rdb.Options().WriteTimeout = c.rdb.Options().WriteTimeout
+	rdb.Options().MaxRetries = 0
+	return rdb
 }
 
 // Close closes all connections.

@@ -7,5 +7,22 @@
 //
 //	ratelimit:{user}   string: when the person's allowance is whole again, in microseconds; expires then
 //
+// What is published goes to the topics of package live, and each process proves its own link:
+//
+//	channel:{channel}  topic: what happens in a channel
+//	user:{user}        topic: what happens to one person
+//	probe:{random}     topic: a process tells itself, with an empty message, that its link works
+//
+// A publication reaches those who are connected at that moment, once, and nobody else. A link is one connection that
+// receives. It is made, proven and given up as a whole, and whoever listens is told of the hole that may be between
+// one and the next:
+//
+//	           connection made,           all that is wanted is confirmed,
+//	           everything asked for       and a probe came back
+//	down ---------------------> unproven ---------------------------------> up: Resumed
+//	 ^                              |                                        |
+//	 +------------------------------+----------------------------------------+
+//	       an error, an answer to nothing that was asked, or no probe in time
+//
 // Everything that reads and then writes is one Lua script, in a file of its own.
 package redis

@@ -47,7 +47,7 @@ func (p *play) send(ctx context.Context, s *seat, m message) {
 	p.stage.inTurn(ctx, s, func(ctx context.Context) error {
 		err := p.deliver(ctx, s, m, seq, copies, 1)
 		if err == nil && s.room.kind == channel.Group {
-			p.sent.Add(1)
+			p.audience.turn(p.sent.Add(1))
 		}
 		return err
 	})

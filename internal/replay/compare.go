@@ -117,8 +117,7 @@ func (p *play) compareBadges(ctx context.Context, a *actor, want map[id.Channel]
 }
 
 func (p *play) compareTotal(a *actor, t readstate.Total, want total) {
-	got := total{unread: counted(t.Countable), mentions: counted(t.Naming), channels: t.UnreadChannels}
-	if got != want {
+	if got := totalOf(t); got != want {
 		p.found.add("person %d in total: %v; want %v", a.id, got, want)
 	}
 }

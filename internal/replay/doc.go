@@ -1,5 +1,5 @@
 // Package replay sends recorded chat traffic through the service, lets people read it, and proves at the end that
-// every badge of everyone is right.
+// every badge of everyone is right, also on the screens that were open all the while.
 //
 // # What happens
 //
@@ -30,4 +30,12 @@
 // of messages, and a cursor for each person and channel. It shares no code with what it judges. At the end each
 // channel's messages are read back, and must be those sent, their seqs without a gap. Then every badge and total of
 // everyone is read, page by page, and must be what counting the messages one by one gives.
+//
+// # The audience
+//
+// Meanwhile subscribers watch, on every process that is given, and keep on their screens what they are told as the
+// schema has clients do. Some take each change at once, some look now and then or only at the end, and some come and
+// go; some watch a few channels, or muted ones too. None of them may be shown an older badge after a newer one, or
+// what it did not ask for. When all is done each must come to show what the person must see, by itself and in a
+// bounded time.
 package replay

@@ -196,6 +196,27 @@ func tallyOf(b readstate.Badge) tally {
 	}
 }
 
+// totalOf returns what a total tells.
+func totalOf(t readstate.Total) total {
+	return total{unread: counted(t.Countable), mentions: counted(t.Naming), channels: t.UnreadChannels}
+}
+
+// to is the badge where messages are counted to limit.
+func (t tally) to(limit int) tally {
+	t.unread, t.mentions = countedTo(t.unread, limit), countedTo(t.mentions, limit)
+	return t
+}
+
+// to is the total where messages are counted to limit.
+func (t total) to(limit int) total {
+	t.unread, t.mentions = countedTo(t.unread, limit), countedTo(t.mentions, limit)
+	return t
+}
+
+func countedTo(c readstate.Count, limit int) readstate.Count {
+	return readstate.Count{Count: min(c.Count, limit), Capped: c.Capped || c.Count > limit}
+}
+
 // counted is how a number is shown: exact up to what may be asked for.
 func counted(n int) readstate.Count {
 	return readstate.Count{Count: min(n, readstate.MaxCap), Capped: n > readstate.MaxCap}

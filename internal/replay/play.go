@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
 )
@@ -30,6 +32,8 @@ type play struct {
 	directs map[[2]id.User]*room
 	lastID  id.Channel // the largest given to a channel
 	away    []*seat    // those who left; some may be back
+
+	audience audience
 }
 
 func newPlay(config Config) *play {
@@ -41,12 +45,21 @@ func newPlay(config Config) *play {
 	}
 }
 
-// perform follows the trace and returns when all that came of it is done.
+// perform follows the trace while the audience watches, and returns when all that came of it is done.
 func (p *play) perform(ctx context.Context, c cast, lines iter.Seq2[line, error]) error {
 	defer show(p.Progress, "replay", c.lines, &p.sent)()
-	p.stage, ctx = newStage(ctx, p.Workers)
+	watching, ctx := errgroup.WithContext(ctx)
+	p.stage, ctx = newStage(ctx, p.Workers) // which ends with the last act, and so does watching
 	p.open(ctx, c)
-	return p.stage.end(p.follow(ctx, lines))
+	p.audience = p.gather(c)
+	for _, s := range p.audience {
+		watching.Go(func() error { return s.attend(ctx) })
+	}
+	err := p.stage.end(p.follow(ctx, lines))
+	if failed := watching.Wait(); failed != nil {
+		return failed
+	}
+	return err
 }
 
 // open makes the channels of the trace, with all who ever write or are named in them.

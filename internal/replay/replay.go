@@ -7,15 +7,21 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
+	"tidemark/internal/live"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
 
 const (
 	defaultWorkers = 32
+	// defaultPatience is longer than any hub takes to find that it has missed something.
+	defaultPatience = time.Minute
+	// MaxScreens bounds Screens.
+	MaxScreens = 10_000
 	// maxOffset leaves room for every number of a trace, and for its direct channels.
 	maxOffset = 1 << 62
 	// maxDetails bounds what a report tells of what is wrong; the number is always told.
@@ -42,6 +48,11 @@ type ReadStates interface {
 	SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool, limit int) (readstate.Badge, error)
 }
 
+// Live is what a replay needs of package live.
+type Live interface {
+	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
+}
+
 // Config says what to replay, and on what.
 type Config struct {
 	// File is the trace, plain or gzipped. It is read twice.
@@ -60,6 +71,13 @@ type Config struct {
 
 	Channels   Channels
 	ReadStates ReadStates
+
+	// Screens is how many subscribers watch meanwhile: at most 10,000. Zero means that nobody does.
+	Screens int
+	// Processes are where they subscribe, in turn.
+	Processes []Live
+	// Patience is how long they may take at the end to show what they must. Zero means a minute.
+	Patience time.Duration
 }
 
 func (c Config) validate() error {
@@ -70,6 +88,12 @@ func (c Config) validate() error {
 		return fmt.Errorf("replay: Offset must be from 0 to %d", int64(maxOffset))
 	case c.Workers < 0:
 		return errors.New("replay: Workers must not be negative")
+	case c.Screens < 0 || c.Screens > MaxScreens:
+		return fmt.Errorf("replay: Screens must be from 0 to %d", MaxScreens)
+	case c.Screens > 0 && len(c.Processes) == 0:
+		return errors.New("replay: Processes must be given where there are Screens")
+	case c.Patience < 0:
+		return errors.New("replay: Patience must not be negative")
 	}
 	return nil
 }
@@ -79,7 +103,8 @@ type Report struct {
 	Messages int // lines of the trace that were sent
 	People   int
 	Badges   int // compared
-	// Wrong counts badges, totals, messages and answers that were not what they must be.
+	Screens  int
+	// Wrong counts badges, totals, messages, answers and screens that were not what they must be.
 	Wrong int
 	// Details tells of the first of them.
 	Details []string
@@ -87,7 +112,8 @@ type Report struct {
 
 // String sums the report up in a line.
 func (r Report) String() string {
-	return fmt.Sprintf("%d messages, %d people, %d badges, %d wrong", r.Messages, r.People, r.Badges, r.Wrong)
+	return fmt.Sprintf("%d messages, %d people, %d badges, %d screens, %d wrong",
+		r.Messages, r.People, r.Badges, r.Screens, r.Wrong)
 }
 
 // Run replays a trace and compares what came of it. A trace that is none is an error before anything is done, with
@@ -98,17 +124,22 @@ func Run(ctx context.Context, config Config) (Report, error) {
 		return Report{}, err
 	}
 	config.Workers = cmp.Or(config.Workers, defaultWorkers)
+	config.Patience = cmp.Or(config.Patience, defaultPatience)
 	cast, err := newCast(readFile(config.File))
 	if err != nil {
 		return Report{}, fmt.Errorf("replay: %w", err)
 	}
 	p := newPlay(config)
+	defer func() { p.audience.close() }()
 	var badges int
 	if err = p.perform(ctx, cast, readFile(config.File)); err == nil {
+		err = p.settle(ctx)
+	}
+	if err == nil {
 		badges, err = p.compare(ctx)
 	}
 	report := Report{
-		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges,
+		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges, Screens: len(p.audience),
 		Wrong: p.found.wrong, Details: p.found.details,
 	}
 	if err != nil {

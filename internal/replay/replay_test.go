@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 	if report.Wrong > 0 {
 		t.Errorf("%d wrong:\n%s", report.Wrong, strings.Join(report.Details, "\n"))
 	}
-	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, \d{3} badges, 0 wrong$`).MatchString(got) {
+	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, \d{3} badges, 0 screens, 0 wrong$`).MatchString(got) {
 		t.Errorf("the report is %q", got)
 	}
 	if got := shown.String(); !strings.Contains(got, "replay [##############################] 100%  600 of 600 ") ||
@@ -84,7 +84,7 @@ func TestRunInALargeChannel(t *testing.T) {
 func TestRunOfNothing(t *testing.T) {
 	t.Parallel()
 	report, err := replay.Run(t.Context(), replay.Config{File: file(t, header)})
-	if got, want := report.String(), "0 messages, 0 people, 0 badges, 0 wrong"; err != nil || got != want {
+	if got, want := report.String(), "0 messages, 0 people, 0 badges, 0 screens, 0 wrong"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
@@ -107,7 +107,7 @@ func TestRunCanBeRepeated(t *testing.T) {
 				t.Fatal(err)
 			}
 			for i := range page.Badges {
-				page.Badges[i].Version, page.Badges[i].Activity = 0, 0 // these tell what came before what
+				page.Badges[i].HeadVersion, page.Badges[i].StateVersion, page.Badges[i].Activity = 0, 0, 0 // these tell what came before what
 			}
 			slices.SortFunc(page.Badges, func(a, b readstate.Badge) int { return cmp.Compare(a.ChannelID, b.ChannelID) })
 			all[user] = page.Badges
@@ -195,7 +195,7 @@ func TestOneWrongBadgeIsOne(t *testing.T) {
 		}
 	}}
 	report, err := replay.Run(t.Context(), config)
-	if err != nil || report.Wrong != 1 || len(report.Details) != 1 || !strings.HasSuffix(report.String(), " badges, 1 wrong") {
+	if err != nil || report.Wrong != 1 || len(report.Details) != 1 || !strings.HasSuffix(report.String(), " badges, 0 screens, 1 wrong") {
 		t.Errorf("got %v, %v, %q", report, err, report.Details)
 	}
 }
@@ -249,6 +249,10 @@ func TestRunRefuses(t *testing.T) {
 		{replay.Config{File: good, Speed: 0.5}, "replay: Speed must be 0, or at least 1"},
 		{replay.Config{File: good, Offset: -1}, "replay: Offset must be from 0 to 4611686018427387904"},
 		{replay.Config{File: good, Workers: -1}, "replay: Workers must not be negative"},
+		{replay.Config{File: good, Screens: -1}, "replay: Screens must be from 0 to 10000"},
+		{replay.Config{File: good, Screens: 10_001}, "replay: Screens must be from 0 to 10000"},
+		{replay.Config{File: good, Screens: 1}, "replay: Processes must be given where there are Screens"},
+		{replay.Config{File: good, Patience: -1}, "replay: Patience must not be negative"},
 	} {
 		if _, err := replay.Run(t.Context(), test.config); err == nil || err.Error() != test.want {
 			t.Errorf("%+v: got the error %v, want %s", test.config, err, test.want)
@@ -329,8 +333,8 @@ func onDatabase(t *testing.T, path string) replay.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(store.Close)
-	readStates := readstate.New(store)
-	return replay.Config{File: path, Seed: 1, Channels: channel.NewChannels(store, readStates), ReadStates: readStates}
+	readStates := readstate.New(store, nil)
+	return replay.Config{File: path, Seed: 1, Channels: channel.NewChannels(store, readStates, nil), ReadStates: readStates}
 }
 
 // trace writes a trace of 30 people in 5 channels: one busy, with all that a line can have.

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/vektah/gqlparser/v2/gqlerror"
 
+	"tidemark/graph/feed"
 	"tidemark/internal/fault"
 )
 
@@ -28,8 +29,8 @@ const outcomeOK = "OK"
 // persistedQueryNotFound is a code of gqlgen that it has no exported name for.
 const persistedQueryNotFound = "PERSISTED_QUERY_NOT_FOUND"
 
-// operationMetrics counts and times operations. What counts is an operation's first response: all of a query or
-// mutation, and of a subscription the current state that it starts with.
+// operationMetrics counts and times operations. What counts is the response of a query or mutation, and that the stream
+// of a subscription is open.
 type operationMetrics struct {
 	total    *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -48,7 +49,7 @@ func newOperationMetrics() operationMetrics {
 		}, []string{"operation_type", "outcome"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "tidemark_graphql_operation_duration_seconds",
-			Help:    "Time from an operation's arrival to its response; of a subscription, to its first.",
+			Help:    "Time from an operation's arrival to its response; of a subscription, until its stream is open.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"operation_type"}),
 	}
@@ -63,7 +64,10 @@ func (operationMetrics) Validate(graphql.ExecutableSchema) error { return nil }
 // InterceptOperation observes operations that are executed.
 func (m operationMetrics) InterceptOperation(ctx context.Context, next graphql.OperationHandler) graphql.ResponseHandler {
 	respond := next(ctx)
-	observed := false
+	observed := feed.Opened(ctx)
+	if observed {
+		m.observe(ctx, nil)
+	}
 	return func(ctx context.Context) *graphql.Response {
 		response := respond(ctx)
 		if !observed && response != nil {

@@ -21,6 +21,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
+
+	"tidemark/graph/feed"
 )
 
 const serviceName = "tidemark"
@@ -99,7 +101,8 @@ func traceRequests(traces trace.TracerProvider, next http.Handler) http.Handler 
 	)
 }
 
-// operationTracer records a span for each operation, up to its first response, and one for each of its root fields.
+// operationTracer records a span for each operation, up to its response or until its stream is open, and one for each of
+// its root fields.
 type operationTracer struct {
 	tracer trace.Tracer
 }
@@ -129,6 +132,10 @@ func (t operationTracer) InterceptOperation(ctx context.Context, next graphql.Op
 		semconv.GraphQLOperationName(op.Operation.Name),
 	))
 	respond := next(ctx)
+	if feed.Opened(ctx) {
+		span.End()
+		return respond
+	}
 	return func(ctx context.Context) *graphql.Response {
 		response := respond(ctx)
 		if span.IsRecording() {

@@ -7,16 +7,19 @@ import (
 	"context"
 )
 
-const changeMemberCount = `-- name: ChangeMemberCount :exec
+const changeMemberCount = `-- name: ChangeMemberCount :one
 UPDATE channel_head
 SET member_count = member_count + $1::integer, version = version + 1
 WHERE channel_id = $2
+RETURNING version
 `
 
-// ChangeMemberCount follows a change of members, in a new version.
-func (q *Queries) ChangeMemberCount(ctx context.Context, db DBTX, change int32, channelID int64) error {
-	_, err := db.Exec(ctx, changeMemberCount, change, channelID)
-	return err
+// ChangeMemberCount follows a change of members, in a new version, which it returns.
+func (q *Queries) ChangeMemberCount(ctx context.Context, db DBTX, change int32, channelID int64) (int64, error) {
+	row := db.QueryRow(ctx, changeMemberCount, change, channelID)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
 }
 
 const insertChannelHead = `-- name: InsertChannelHead :exec
@@ -28,6 +31,39 @@ VALUES ($1, 1, nextval('activity'), $2)
 func (q *Queries) InsertChannelHead(ctx context.Context, db DBTX, channelID int64, memberCount int32) error {
 	_, err := db.Exec(ctx, insertChannelHead, channelID, memberCount)
 	return err
+}
+
+const listHeadVersions = `-- name: ListHeadVersions :many
+SELECT channel_id, version
+FROM channel_head
+WHERE channel_id = ANY($1::bigint[])
+ORDER BY channel_id
+`
+
+type ListHeadVersionsRow struct {
+	ChannelID int64
+	Version   int64
+}
+
+// ListHeadVersions returns the versions of some channels' heads.
+func (q *Queries) ListHeadVersions(ctx context.Context, db DBTX, channelIds []int64) ([]ListHeadVersionsRow, error) {
+	rows, err := db.Query(ctx, listHeadVersions, channelIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListHeadVersionsRow{}
+	for rows.Next() {
+		var i ListHeadVersionsRow
+		if err := rows.Scan(&i.ChannelID, &i.Version); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const lockChannelHead = `-- name: LockChannelHead :one

@@ -95,7 +95,8 @@ SELECT
     rs.joined_seq,
     rs.read_epoch,
     rs.muted,
-    (h.version + rs.version)::bigint AS version,
+    h.version AS head_version,
+    rs.version AS state_version,
     h.activity,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
@@ -155,7 +156,8 @@ type ListBadgesRow struct {
 	JoinedSeq     int64
 	ReadEpoch     int32
 	Muted         bool
-	Version       int64
+	HeadVersion   int64
+	StateVersion  int64
 	Activity      int64
 	Unread        int64
 	Mentions      int64
@@ -181,7 +183,8 @@ func (q *Queries) ListBadges(ctx context.Context, db DBTX, countTo int32, userID
 			&i.JoinedSeq,
 			&i.ReadEpoch,
 			&i.Muted,
-			&i.Version,
+			&i.HeadVersion,
+			&i.StateVersion,
 			&i.Activity,
 			&i.Unread,
 			&i.Mentions,
@@ -199,13 +202,15 @@ func (q *Queries) ListBadges(ctx context.Context, db DBTX, countTo int32, userID
 
 const listBadgesOf = `-- name: ListBadgesOf :many
 SELECT
+    rs.user_id,
     rs.channel_id,
     h.high_water_seq,
     rs.last_read_seq,
     rs.joined_seq,
     rs.read_epoch,
     rs.muted,
-    (h.version + rs.version)::bigint AS version,
+    h.version AS head_version,
+    rs.version AS state_version,
     h.activity,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
@@ -251,35 +256,37 @@ SELECT
             ) AS named_with_everyone
         )
     END)::bigint AS mentions
-FROM channel_read_state rs
+FROM ROWS FROM (unnest($2::bigint[]), unnest($3::bigint[])) AS wanted (user_id, channel_id)
+JOIN channel_read_state rs ON rs.user_id = wanted.user_id AND rs.channel_id = wanted.channel_id AND rs.member
 JOIN channel_head h ON h.channel_id = rs.channel_id
-WHERE rs.user_id = $2 AND rs.channel_id = ANY($3::bigint[]) AND rs.member
-ORDER BY rs.channel_id
+ORDER BY rs.user_id, rs.channel_id
 `
 
 type ListBadgesOfParams struct {
 	CountTo    int32
-	UserID     int64
+	UserIDs    []int64
 	ChannelIDs []int64
 }
 
 type ListBadgesOfRow struct {
+	UserID       int64
 	ChannelID    int64
 	HighWaterSeq int64
 	LastReadSeq  int64
 	JoinedSeq    int64
 	ReadEpoch    int32
 	Muted        bool
-	Version      int64
+	HeadVersion  int64
+	StateVersion int64
 	Activity     int64
 	Unread       int64
 	Mentions     int64
 }
 
-// ListBadgesOf is ListBadges for some channels, in the order of their ids. Channels that the person is not in are
-// left out.
+// ListBadgesOf is ListBadges for some people, each in one channel, in the order of their ids. Who is not in the channel
+// is left out.
 func (q *Queries) ListBadgesOf(ctx context.Context, db DBTX, arg ListBadgesOfParams) ([]ListBadgesOfRow, error) {
-	rows, err := db.Query(ctx, listBadgesOf, arg.CountTo, arg.UserID, arg.ChannelIDs)
+	rows, err := db.Query(ctx, listBadgesOf, arg.CountTo, arg.UserIDs, arg.ChannelIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -288,13 +295,15 @@ func (q *Queries) ListBadgesOf(ctx context.Context, db DBTX, arg ListBadgesOfPar
 	for rows.Next() {
 		var i ListBadgesOfRow
 		if err := rows.Scan(
+			&i.UserID,
 			&i.ChannelID,
 			&i.HighWaterSeq,
 			&i.LastReadSeq,
 			&i.JoinedSeq,
 			&i.ReadEpoch,
 			&i.Muted,
-			&i.Version,
+			&i.HeadVersion,
+			&i.StateVersion,
 			&i.Activity,
 			&i.Unread,
 			&i.Mentions,
@@ -376,6 +385,54 @@ func (q *Queries) ListNotMembers(ctx context.Context, db DBTX, userIDs []int64, 
 			return nil, err
 		}
 		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listVersions = `-- name: ListVersions :many
+SELECT
+    rs.user_id,
+    rs.channel_id,
+    h.version AS head_version,
+    rs.version AS state_version,
+    (SELECT store_instance())::text AS store_instance
+FROM channel_read_state rs
+JOIN channel_head h ON h.channel_id = rs.channel_id
+WHERE rs.user_id = ANY($1::bigint[]) AND rs.member
+ORDER BY rs.user_id
+`
+
+type ListVersionsRow struct {
+	UserID        int64
+	ChannelID     int64
+	HeadVersion   int64
+	StateVersion  int64
+	StoreInstance string
+}
+
+// ListVersions returns where each channel of some people stands: enough to tell whether a copy of a badge is the newest.
+func (q *Queries) ListVersions(ctx context.Context, db DBTX, userIds []int64) ([]ListVersionsRow, error) {
+	rows, err := db.Query(ctx, listVersions, userIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListVersionsRow{}
+	for rows.Next() {
+		var i ListVersionsRow
+		if err := rows.Scan(
+			&i.UserID,
+			&i.ChannelID,
+			&i.HeadVersion,
+			&i.StateVersion,
+			&i.StoreInstance,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-const deleteMessage = `-- name: DeleteMessage :execrows
+const deleteMessage = `-- name: DeleteMessage :one
 WITH head AS (
     UPDATE channel_head h
     SET
@@ -34,16 +34,16 @@ UPDATE message m
 SET deleted_version = head.version, body = '', mentions = '{}', mentions_everyone = false
 FROM head
 WHERE m.channel_id = $1 AND m.seq = $2
+RETURNING head.version
 `
 
 // DeleteMessage takes a message's words and mentions away, and stamps it with a new version of its channel's head,
-// which the caller has locked. A message deleted before is left as it is.
+// which the caller has locked, and returns it. A message deleted before is left as it is, and no row is returned.
 func (q *Queries) DeleteMessage(ctx context.Context, db DBTX, channelID int64, seq int64) (int64, error) {
-	result, err := db.Exec(ctx, deleteMessage, channelID, seq)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	row := db.QueryRow(ctx, deleteMessage, channelID, seq)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
 }
 
 const getMessage = `-- name: GetMessage :one

@@ -1,0 +1,228 @@
+package live
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"tidemark/internal/fault"
+	"tidemark/internal/readstate"
+)
+
+const (
+	// mendBatch bounds the badges of one read.
+	mendBatch = 500
+	// mendReaders bounds the reads at a time, so that calls find connections too.
+	mendReaders = 4
+	// The pause after a read that failed, doubled from the least to the most.
+	leastPause, mostPause = 50 * time.Millisecond, 2 * time.Second
+)
+
+// mendAll reads from the store what copies lack, until ctx ends.
+func (h *Hub) mendAll(ctx context.Context) {
+	pause := leastPause
+	for {
+		next := h.closeGaps()
+		err := h.mendOnce(ctx)
+		if err != nil && ctx.Err() == nil {
+			h.config.Logger.Warn("live badges wait for the store", "error", err)
+			pauseFor(ctx, pause)
+			pause = min(2*pause, mostPause)
+			continue
+		}
+		pause = leastPause
+		if next == 0 {
+			next = time.Hour
+		}
+		gap := time.NewTimer(next)
+		select {
+		case <-h.mend:
+		case <-gap.C:
+		case <-ctx.Done():
+			gap.Stop()
+			return
+		}
+		gap.Stop()
+	}
+}
+
+func pauseFor(ctx context.Context, pause time.Duration) {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// closeGaps gives up gaps that have been open for long enough, and returns how long the next one may stay open.
+func (h *Hub) closeGaps() (next time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := time.Now()
+	h.gaps = slices.DeleteFunc(h.gaps, func(s *stretch) bool {
+		if s.newest <= s.to {
+			s.deadline = time.Time{}
+			return true
+		}
+		if left := s.deadline.Sub(now); left > 0 {
+			if next == 0 || left < next {
+				next = left
+			}
+			return false
+		}
+		s.giveUp(h)
+		return true
+	})
+	return next
+}
+
+// mendOnce reads all that is to be read by now.
+func (h *Hub) mendOnce(ctx context.Context) error {
+	for {
+		h.mu.Lock()
+		var accounts []*account
+		for a := range h.reload {
+			accounts = append(accounts, a)
+		}
+		var streams []*EventStream
+		for e := range h.behind {
+			streams = append(streams, e)
+		}
+		seats, marks, limit := h.someStale()
+		h.mu.Unlock()
+		if len(accounts)+len(streams)+len(seats) == 0 {
+			return nil
+		}
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(mendReaders)
+		for _, a := range accounts {
+			group.Go(func() error { return h.reloadAccount(ctx, a) })
+		}
+		for _, e := range streams {
+			group.Go(func() error { return h.readBehind(ctx, e) })
+		}
+		group.Go(func() error { return h.readStale(ctx, seats, marks, limit) })
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+}
+
+// someStale returns some seats that are to be read, and how far to count. Those that nobody is served from are dropped.
+func (h *Hub) someStale() (seats []readstate.Seat, marks map[readstate.Seat]mark, limit int) {
+	marks = make(map[readstate.Seat]mark)
+	for seat, mark := range h.stale {
+		a := h.accounts[seat.UserID]
+		if a == nil {
+			delete(h.stale, seat)
+			continue
+		}
+		if len(seats) == mendBatch {
+			break
+		}
+		seats, marks[seat], limit = append(seats, seat), mark, max(limit, a.limit)
+	}
+	return seats, marks, limit
+}
+
+func (h *Hub) readStale(ctx context.Context, seats []readstate.Seat, marks map[readstate.Seat]mark, limit int) error {
+	if len(seats) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	h.mu.Lock()
+	var holding, unheard []*stretch
+	for _, seat := range seats {
+		s := h.stretchOf(seat.ChannelID)
+		s.holds++
+		holding = append(holding, s)
+		if !s.heard && !slices.Contains(unheard, s) {
+			unheard = append(unheard, s)
+		}
+	}
+	epoch := h.epoch
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		for _, s := range holding {
+			s.holds--
+			h.release(s)
+		}
+	}()
+	if len(unheard) > 0 {
+		h.hear(ctx, unheard)
+	}
+	read, err := h.store.BadgesOf(ctx, seats, limit)
+	if err != nil {
+		return err
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.epoch != epoch {
+		return nil
+	}
+	found := make(map[readstate.Seat]readstate.Badge, len(read))
+	for _, b := range read {
+		found[readstate.Seat{UserID: b.UserID, ChannelID: b.ChannelID}] = b
+	}
+	for _, seat := range seats {
+		a := h.accounts[seat.UserID]
+		if a == nil || h.stale[seat] != marks[seat] { // it is read again
+			continue
+		}
+		delete(h.stale, seat)
+		b, member := found[seat]
+		changed := false
+		switch s := a.seats[seat.ChannelID]; {
+		case member:
+			changed = a.keep(h, newHeld(b, limit))
+		case s != nil:
+			a.remove(h, s)
+			changed = true
+		}
+		if !member && a.left != nil {
+			a.left[seat.ChannelID] = h.marks + 1
+			h.marks++
+		}
+		if changed && marks[seat].reconciled {
+			h.counters.reconciled.Add(1)
+		}
+	}
+	return nil
+}
+
+func (h *Hub) reloadAccount(ctx context.Context, a *account) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := h.load(ctx, a, 1, 0)
+	if err == nil || errors.Is(err, errDropped) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.accounts[a.user] != a || a.loaded > 0 {
+			delete(h.reload, a)
+		}
+		return nil
+	}
+	return err
+}
+
+// readBehind reads what a stream lacks from the log. A reader who is no member any more is told so.
+func (h *Hub) readBehind(ctx context.Context, e *EventStream) error {
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
+	err := h.readLog(ctx, e)
+	if err == nil || fault.CodeOf(err) == fault.Unavailable {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	e.end(err)
+	return nil
+}
