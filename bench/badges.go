@@ -96,13 +96,18 @@ func badgeList(ctx context.Context, l *lab) (rows []row, err error) {
 }
 
 func (l *lab) serveTidemark(ctx context.Context, program string) (*server, error) {
-	return serve(ctx, []string{
+	return serve(ctx, l.environment(), program, "serve")
+}
+
+// environment tells a server where the engines are.
+func (l *lab) environment() []string {
+	return []string{
 		"DATABASE_URL=" + l.url(),
 		"REDIS_URL=" + l.redis.URL(),
 		"TIDEMARK_JWT_SECRET=" + secret,
 		"TIDEMARK_LISTEN=127.0.0.1:0",
 		"TIDEMARK_MAX_CONNECTIONS=" + strconv.Itoa(connections),
-	}, program, "serve")
+	}
 }
 
 // serveBare hands the bare server the two statements that Tidemark sends for a list. At the first it also asks for what
@@ -161,19 +166,27 @@ func (l *lab) flood(ctx context.Context, s *server, reader id.User) (p pace, err
 // asking returns a client that asks for a person's badges, whom Tidemark knows by the token and the bare server by the
 // URL.
 func (s *server) asking(ctx context.Context, reader id.User) (*client, error) {
-	viewer := person.Viewer{ID: reader, Role: person.RoleUser}
-	token, err := auth.Sign(auth.Config{Secret: secret}, viewer, time.Hour)
+	return s.askingAs(ctx, person.Viewer{ID: reader, Role: person.RoleUser}, badgesQuery)
+}
+
+func (s *server) askingAs(ctx context.Context, viewer person.Viewer, query string) (*client, error) {
+	token, err := sign(viewer)
 	if err != nil {
 		return nil, err
 	}
-	url := "http://" + s.address + "/graphql?user=" + reader.String()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body(badgesQuery)))
+	url := "http://" + s.address + "/graphql?user=" + viewer.ID.String()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body(query)))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Authorization", "Bearer "+token)
 	return dial(ctx, s.address, request)
+}
+
+// sign returns a token that Tidemark knows the viewer by.
+func sign(viewer person.Viewer) (string, error) {
+	return auth.Sign(auth.Config{Secret: secret}, viewer, time.Hour)
 }
 
 // allocations returns how often memory is allocated for one person's list, from the request to the answer.

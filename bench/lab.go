@@ -36,13 +36,24 @@ type scale struct {
 	gaps   []int         // how far devices are behind, ascending
 	window time.Duration // how long callers call in one go
 	calls  int           // how many calls are timed or counted in one go
+
+	crowds     [2]int        // how many look at the same time: the large crowd and the small one
+	connects   int           // how many connections are timed in one go
+	deliveries int           // how many are timed in one go
+	rest       time.Duration // how long a crowd is left alone before anything is measured of it
 }
 
 func scaleOf(quick bool) scale {
 	if quick {
-		return scale{gaps: []int{10, 100, 1000, 10_000, 30_000}, window: 100 * time.Millisecond, calls: 200}
+		return scale{
+			gaps: []int{10, 100, 1000, 10_000, 30_000}, window: 100 * time.Millisecond, calls: 200,
+			crowds: [2]int{200, 50}, connects: 50, deliveries: 1000, rest: 100 * time.Millisecond,
+		}
 	}
-	return scale{gaps: []int{10, 100, 1000, 100_000, 1_000_000}, window: 2 * time.Second, calls: 400}
+	return scale{
+		gaps: []int{10, 100, 1000, 100_000, 1_000_000}, window: 2 * time.Second, calls: 400,
+		crowds: [2]int{10_000, 1000}, connects: 2000, deliveries: 100_000, rest: 5 * time.Second,
+	}
 }
 
 // openLab starts the engines and loads the data. Close it.

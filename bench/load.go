@@ -22,11 +22,15 @@ const (
 	largeChannel id.Channel = 2
 	longChannel  id.Channel = 3
 	badgeChannel id.Channel = 1000 // and those that follow
+	crowdChannel id.Channel = 2000 // of the large crowd; the small one's follows
 
 	sender    id.User = 1      // is in all of them
 	latecomer id.User = 60_000 // comes back to longChannel
 	fewReader id.User = 60_001 // is in fewBadges of the channels for badges
 	allReader id.User = 60_002 // is in allBadges of them
+
+	crowdSender id.User = 60_003  // is in all channels of the crowds
+	firstViewer id.User = 100_000 // of the large crowd, whom the small one follows
 
 	smallMembers = 4
 	largeMembers = 50_000
@@ -50,7 +54,8 @@ func (l *lab) load(ctx context.Context) error {
 		"badge_channel": badgeChannel, "sender": sender, "latecomer": latecomer, "few_reader": fewReader,
 		"all_reader": allReader, "small_members": smallMembers, "large_members": largeMembers,
 		"few_badges": fewBadges, "all_badges": allBadges, "read_up_to": readUpTo, "messages": l.messages(),
-		"deletions": newDeletions,
+		"deletions": newDeletions, "crowd_channel": crowdChannel, "crowd_sender": crowdSender,
+		"first_viewer": firstViewer, "large_crowd": l.large().size, "small_crowd": l.small().size,
 	}
 	files, err := data.ReadDir("data")
 	if err != nil {

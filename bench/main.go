@@ -36,6 +36,10 @@ func experiments() []experiment {
 		{"B1", badgeList},
 		{"B3b", redundantMarkRead},
 		{"B4", sendBySize},
+		{"B6", idleSubscribers},
+		{"B7", fanOut},
+		{"B8", connecting},
+		{"B9", publishing},
 		{"B11", syncByGap},
 	}
 }

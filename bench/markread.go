@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/id"
@@ -150,10 +152,16 @@ func (l *lab) idle(ctx context.Context) (cost, error) {
 	return after.less(before).each(time.Since(begin).Seconds()), err
 }
 
-// unmoved checks that every way of marking read has left the cursors where they were.
-func (l *lab) unmoved(ctx context.Context) error {
+// unmoved checks that every way of marking read has left the cursors where they were. It does so on a connection of its
+// own: what one that stays has looked at, Postgres may count when the next experiment is under way.
+func (l *lab) unmoved(ctx context.Context) (err error) {
+	conn, err := pgx.Connect(ctx, l.url())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	var moved int
-	err := l.admin.QueryRow(ctx, `SELECT count(*) FROM channel_read_state
+	err = conn.QueryRow(ctx, `SELECT count(*) FROM channel_read_state
 		WHERE channel_id = $1 AND user_id >= $2 AND user_id < $3 AND last_read_seq <> $4`,
 		largeChannel, firstRereader, firstRereader+rereaders, readUpTo).Scan(&moved)
 	if err == nil && moved > 0 {

@@ -36,7 +36,8 @@ type row struct {
 	timed  bool
 }
 
-// onTime says that the row depends on how fast the machine is at the moment. Others are counts.
+// onTime says that the row depends on how fast the machine is at the moment, or on how much is measured. Others are
+// counts.
 func (r row) onTime() row {
 	r.timed = true
 	return r

@@ -23,9 +23,13 @@ const stopGrace = 15 * time.Second
 
 // build makes the named programs and returns the directory that they are in.
 func (l *lab) build(ctx context.Context, packages ...string) (string, error) {
-	dir := filepath.Join(l.dir, "bin")
 	l.say("building %v", packages)
-	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + "/"}, packages...)...)
+	return l.buildIn(ctx, "bin", packages...)
+}
+
+func (l *lab) buildIn(ctx context.Context, name string, args ...string) (string, error) {
+	dir := filepath.Join(l.dir, name)
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + "/"}, args...)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
 	}

@@ -82,7 +82,9 @@ func (l list) answer(ctx context.Context, user int64) ([]byte, error) {
 		return nil, err
 	}
 	badges, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b badge, err error) {
-		err = row.Scan(&b.channel, nil, nil, nil, nil, nil, &b.version, nil, &b.unread, &b.mentions, nil)
+		var head, state int64
+		err = row.Scan(&b.channel, nil, nil, nil, nil, nil, &head, &state, nil, &b.unread, &b.mentions, nil)
+		b.version = head + state
 		return b, err
 	})
 	if err != nil {
