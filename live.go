@@ -45,9 +45,9 @@ func observeLive(metrics prometheus.Registerer, hub *live.Hub, api *graph.Handle
 	counter("reconciled_total", "Badges that comparing with Postgres found wrong, and put right.", of(func(s live.Stats) int64 { return s.Reconciled }))
 	counter("resumes_total", "Times that the broker's link came up.", of(func(s live.Stats) int64 { return s.Resumed }))
 	gauge("websockets", "Websockets that are open.", func() float64 { return float64(api.SocketStats().Sockets) })
-	gauge("event_streams", "Streams of server-sent events that are open.", func() float64 { return float64(api.SocketStats().Streams) })
+	gauge("sse_streams", "Streams of server-sent events that are open.", func() float64 { return float64(api.SocketStats().Streams) })
 	counter("connections_refused_total", "Connections turned away: without a good token, one too many of a person, or while the server ends.",
 		func() float64 { return float64(api.SocketStats().Refused) })
-	counter("slow_readers_total", "Websockets ended because their client did not read.", func() float64 { return float64(api.SocketStats().Slow) })
+	counter("slow_readers_total", "Websockets and event streams ended because their client did not read.", func() float64 { return float64(api.SocketStats().Slow) })
 	counter("silent_readers_total", "Websockets ended because their client did not answer a ping.", func() float64 { return float64(api.SocketStats().Silent) })
 }

@@ -178,6 +178,7 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
 			if tcp, ok := conn.(*net.TCPConn); ok {
 				_ = tcp.SetWriteBuffer(sendBuffer) // a wish
+				giveUpAfter(tcp, s.config.PingEvery)
 			}
 			return ctx
 		},

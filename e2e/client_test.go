@@ -71,6 +71,20 @@ func (c client) try(query string, variables vars) (reply, error) {
 	return c.call(http.MethodPost, "/graphql", bytes.NewReader(body))
 }
 
+// post sends a query in the way that everything but subscriptions goes.
+func (c client) post(query string) reply {
+	c.t.Helper()
+	body, err := json.Marshal(vars{"query": query})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r, err := c.call(http.MethodPost, "/graphql", bytes.NewReader(body))
+	if err != nil {
+		c.t.Error(err)
+	}
+	return r
+}
+
 // first opens a stream of events, returns the first, and closes it.
 func (c client) first(body []byte) (r reply, err error) {
 	request, err := http.NewRequestWithContext(c.t.Context(), http.MethodPost, c.url+"/graphql", bytes.NewReader(body))

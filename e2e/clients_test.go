@@ -131,7 +131,7 @@ func comesBack(t *testing.T, stays *server, script string, socket bool, me, othe
 	eventually(t, "the server has nobody to tell", func() bool {
 		metrics := s.as(me).get("/metrics").body
 		return strings.Contains(metrics, "\ntidemark_live_websockets 0\n") &&
-			strings.Contains(metrics, "\ntidemark_live_event_streams 0\n") &&
+			strings.Contains(metrics, "\ntidemark_live_sse_streams 0\n") &&
 			strings.Contains(metrics, "\ntidemark_live_badge_subscribers 0\n")
 	})
 }

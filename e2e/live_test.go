@@ -246,6 +246,20 @@ func TestSubscribeAsNobody(t *testing.T) {
 	expect(t, "badges of others", string(r.Data), `{"badgeChanged":{"badges":[]}}`)
 }
 
+// What validation lets pass under two names is one field too many all the same.
+func TestASubscriptionIsOneField(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	for _, query := range []string{
+		`subscription { a: badgeChanged { snapshot } b: badgeChanged { snapshot } }`,
+		`subscription { badgeChanged { snapshot } channelEvents(channelId: 1) { __typename } }`,
+		`subscription { ... { badgeChanged { snapshot } } ... on Subscription { b: badgeChanged { snapshot } } }`,
+	} {
+		expect(t, query, s.as(1).do(query, nil).code(), "GRAPHQL_VALIDATION_FAILED")
+	}
+	expect(t, "over POST", s.as(1).post(`subscription { badgeChanged { snapshot } }`).code(), "BAD_USER_INPUT")
+}
+
 // listener follows a channel's events.
 type listener struct {
 	t      *testing.T

@@ -53,6 +53,8 @@ func (a admission) admit(ctx context.Context, op *graphql.OperationContext) erro
 	switch {
 	case fields == 0 && op.Operation.Operation == ast.Subscription:
 		return fault.New(fault.BadUserInput, "the subscription skips its only field")
+	case fields > 1 && op.Operation.Operation == ast.Subscription: // what validation lets pass under two names
+		return fault.New(errcode.ValidationFailed, "a subscription selects one field")
 	case fields == 0: // GraphQL's own fields are everybody's
 		return nil
 	}

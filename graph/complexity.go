@@ -98,7 +98,10 @@ func pageOf(field *ast.FieldDefinition, args map[string]any, around int) int {
 			return sizeWithin(size, channel.MaxPage)
 		}
 	}
-	if field.Name == "badgeChanged" { // the first event is all of a person's badges
+	if field.Name == "badgeChanged" { // the first event is all of a person's badges, or of those channels
+		if only, given := args["channelIds"]; given && only != nil {
+			return min(len(graphql.CoerceList(only)), channel.MaxPage)
+		}
 		return channel.MaxPage
 	}
 	if field.Type.Elem == nil {

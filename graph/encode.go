@@ -3,7 +3,10 @@ package graph
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
+	"sync"
+	"unicode/utf8"
 
 	"github.com/99designs/gqlgen/graphql"
 	"github.com/vektah/gqlparser/v2/ast"
@@ -53,10 +56,58 @@ func layOut[T any](op *graphql.OperationContext, set ast.SelectionSet, object st
 	return l, true
 }
 
-// badgeChangeEncoder returns what writes the events of the badgeChanged that ctx is about, and nil where the executor
-// has to.
-func badgeChangeEncoder(ctx context.Context) feed.Encoder[live.BadgeChange] {
+// maxEncoders bounds the encoders that are shared.
+const maxEncoders = 250
+
+// encoders are shared by all who ask for the same: an app's subscribers send one document.
+type encoders struct {
+	mu    sync.Mutex
+	known map[*ast.Field]feed.Encoder[live.BadgeChange]
+}
+
+// badgeChange returns what writes the events of the badgeChanged that ctx is about, and nil where the executor has to.
+func (e *encoders) badgeChange(ctx context.Context) feed.Encoder[live.BadgeChange] {
 	op, field := graphql.GetOperationContext(ctx), graphql.GetFieldContext(ctx).Field
+	if varies(op.Operation.SelectionSet, 1) {
+		return newBadgeChangeEncoder(op, field)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	encode, known := e.known[field.Field]
+	if !known {
+		if len(e.known) >= maxEncoders || e.known == nil {
+			e.known = make(map[*ast.Field]feed.Encoder[live.BadgeChange])
+		}
+		encode = newBadgeChangeEncoder(op, field)
+		e.known[field.Field] = encode
+	}
+	return encode
+}
+
+// varies reports whether variables decide what is selected, or how. The arguments of the root itself do not.
+func varies(set ast.SelectionSet, depth int) bool {
+	return slices.ContainsFunc(set, func(selection ast.Selection) bool {
+		switch s := selection.(type) {
+		case *ast.Field:
+			return variable(s.Directives) || depth > 1 && slices.ContainsFunc(s.Arguments, variableArgument) || varies(s.SelectionSet, depth+1)
+		case *ast.InlineFragment:
+			return variable(s.Directives) || varies(s.SelectionSet, depth)
+		case *ast.FragmentSpread:
+			return variable(s.Directives) || varies(s.Definition.SelectionSet, depth)
+		}
+		return true
+	})
+}
+
+func variable(directives ast.DirectiveList) bool {
+	return slices.ContainsFunc(directives, func(d *ast.Directive) bool { return slices.ContainsFunc(d.Arguments, variableArgument) })
+}
+
+func variableArgument(argument *ast.Argument) bool { return argument.Value.Kind == ast.Variable }
+
+func newBadgeChangeEncoder(op *graphql.OperationContext, field graphql.CollectedField) feed.Encoder[live.BadgeChange] {
+	// The executor's own context would keep what is collected, for as long as the subscription lasts.
+	op = &graphql.OperationContext{Doc: op.Doc, Variables: op.Variables}
 	change, ok := layOutBadgeChange(op, field.Selections)
 	if !ok {
 		return nil
@@ -78,18 +129,11 @@ func layOutBadgeChange(op *graphql.OperationContext, set ast.SelectionSet) (layo
 				return appendList(to, c.RemovedChannelIDs, appendID)
 			}
 		case "storeEpoch":
-			return func(to []byte, c *live.BadgeChange) []byte { return append(to, text(c.StoreEpoch)...) }
+			return func(to []byte, c *live.BadgeChange) []byte { return appendText(to, c.StoreEpoch) }
 		case "badges":
 			if badge, ok := layOutBadge(op, f.Selections); ok {
 				return func(to []byte, c *live.BadgeChange) []byte {
-					to = append(to, '[')
-					for i := range c.Badges {
-						if i > 0 {
-							to = append(to, ',')
-						}
-						to = badge.append(to, &c.Badges[i])
-					}
-					return append(to, ']')
+					return appendList(to, c.Badges, func(to []byte, b readstate.Badge) []byte { return badge.append(to, &b) })
 				}
 			}
 		case "total":
@@ -175,7 +219,7 @@ func layOutCount[T any](op *graphql.OperationContext, field graphql.CollectedFie
 		case "capped":
 			return func(to []byte, c readstate.Count) []byte { return strconv.AppendBool(to, c.Capped) }
 		case "label":
-			return func(to []byte, c readstate.Count) []byte { return append(to, text(c.Label())...) }
+			return func(to []byte, c readstate.Count) []byte { return appendText(to, c.Label()) }
 		}
 		return nil
 	})
@@ -205,6 +249,16 @@ func appendID[T ~int64](to []byte, number T) []byte {
 
 func appendInt[T ~int | ~int64](to []byte, number T) []byte {
 	return strconv.AppendInt(to, int64(number), 10)
+}
+
+// appendText appends a string as JSON. Most have nothing to escape.
+func appendText(to []byte, s string) []byte {
+	for _, c := range []byte(s) {
+		if c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return append(to, text(s)...)
+		}
+	}
+	return append(append(append(to, '"'), s...), '"')
 }
 
 // text is a string as JSON, as the executor writes it.

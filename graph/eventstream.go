@@ -2,7 +2,9 @@ package graph
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ type eventStream struct {
 	timeout time.Duration      // of each write
 	cancel  context.CancelFunc // ends what is told of
 	drained chan struct{}      // closed when the stream is to end
+	slow    bool               // a write took too long
 
 	mu       sync.Mutex
 	draining bool
@@ -31,8 +34,8 @@ func newEventStream(w http.ResponseWriter, timeout time.Duration, cancel context
 	return &eventStream{w: w, control: http.NewResponseController(w), timeout: timeout, cancel: cancel, drained: make(chan struct{})}
 }
 
-// listen waits for the end of the request as long as it takes: the time that a server has for reading one would end
-// what is read no more.
+// listen waits for the end of the request as long as it takes. A server's time for reading a request would end it, though
+// nothing is read any more.
 func (s *eventStream) listen() { _ = s.control.SetReadDeadline(time.Time{}) }
 
 // begin lets the caller know that events will come.
@@ -67,10 +70,12 @@ func (s *eventStream) last(response *graphql.Response) {
 // write writes a whole event at once, or nothing but what was written before.
 func (s *eventStream) write(event []byte) error {
 	s.allow()
-	if _, err := s.w.Write(event); err != nil { //nolint:gosec // these are events, and said to be
-		return err
+	_, err := s.w.Write(event) //nolint:gosec // these are events, and said to be
+	if err == nil {
+		err = s.control.Flush()
 	}
-	return s.control.Flush()
+	s.slow = s.slow || errors.Is(err, os.ErrDeadlineExceeded)
+	return err
 }
 
 // allow gives the next write its time.
@@ -101,6 +106,12 @@ func (s *eventStream) Abort() {
 	if !s.over {
 		_ = s.control.SetWriteDeadline(time.Now())
 	}
+}
+
+func (s *eventStream) isAborted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.aborted
 }
 
 // end leaves the response to the server, with the time to say that it has ended.

@@ -19,6 +19,8 @@ type Resolver struct {
 	Deliveries Deliveries
 	People     People
 	Live       Live
+
+	encoders encoders
 }
 
 var _ generated.ResolverRoot = (*Resolver)(nil)

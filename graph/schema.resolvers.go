@@ -195,7 +195,7 @@ func (r *subscriptionResolver) BadgeChanged(ctx context.Context, channelIds []st
 	if err != nil {
 		return nil, err
 	}
-	return feed.Open(ctx, stream, badgeChangeEncoder(ctx))
+	return feed.Open(ctx, stream, r.encoders.badgeChange(ctx))
 }
 
 // ChannelEvents tells of what happens in a channel.

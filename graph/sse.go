@@ -105,6 +105,9 @@ func (e events) follow(w http.ResponseWriter, r *http.Request, exec graphql.Grap
 	if s.begin() == nil {
 		e.tell(ctx, &live, s)
 	}
+	if s.slow && !s.isAborted() {
+		e.sockets.TooSlow()
+	}
 }
 
 // tell sends what a subscription says until ctx has ended, the stream is drained, or it cannot go on.

@@ -350,7 +350,8 @@ type Mutation {
 What changes while somebody watches, over a websocket (graphql-transport-ws) or as server-sent events. Each stream
 starts with where things stand, every event is absolute, and none is ever a difference. A reader who is slow gets the
 newest state, later. A stream does not complete by itself: where the server restarts, or the token ends, the
-connection is closed with a code that has clients come back.
+connection is closed with a code that has clients come back. One that is refused, be it as UNAVAILABLE, is to be asked
+for again by its client.
 """
 type Subscription {
   """
@@ -657,7 +658,7 @@ type ChannelResync {
   badge: Badge!
 }
 
-"Something that happened in a channel. Which of its versions came last is kept for sinceVersion."
+"Something that happened in a channel. Keep the version of the last event for sinceVersion."
 union ChannelEvent = MessageAdded | MessageDeleted | ResyncNeeded
 
 "A message, new or from the log. One that was deleted by now comes as what remains of it."

@@ -44,6 +44,7 @@ func isObject(raw []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(raw, " \t
 // receive acts on a message. What takes longer than to understand it is left for the caller to execute, if anything
 // is returned for that. The returned context is for the messages that follow.
 func (c *conn) receive(ctx context.Context, kind int, raw []byte) (next context.Context, execute func()) {
+	c.hear()
 	m, wrong := parse(kind, raw)
 	if wrong != "" {
 		c.end(codeBadMessage, wrong)
@@ -54,8 +55,7 @@ func (c *conn) receive(ctx context.Context, kind int, raw []byte) (next context.
 		return c.init(ctx, m), nil
 	case "ping":
 		c.send(appendPong(nil, m.Payload))
-	case "pong":
-		c.ponged()
+	case "pong": // was heard
 	case "subscribe":
 		return ctx, c.subscribe(ctx, m)
 	case "complete":

@@ -11,6 +11,7 @@ type pulse struct {
 	waits  waiting
 	due    time.Time // when the wait is over; zero: nothing is waited for
 	pinged time.Time
+	heard  time.Time // from the client, last
 	expiry time.Time // of the token; zero: none
 }
 
@@ -45,12 +46,28 @@ func (c *conn) beat(expiry time.Time) {
 	c.awaitLocked(toPing, time.Now().Add(min(firstPing, c.t.config.PingEvery)))
 }
 
-// ponged takes a sign of life, if one was asked for.
-func (c *conn) ponged() {
+// hear takes a sign of life, which any message is.
+func (c *conn) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.heard = time.Now()
 	if c.waits == forPong {
 		c.awaitLocked(toPing, c.pinged.Add(c.t.config.PingEvery))
+	}
+}
+
+// ping asks for a sign of life. The time for it begins when the question is written: what goes before it may take a
+// slow client long.
+func (c *conn) ping() {
+	c.send([]byte(`{"type":"ping"}`))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.over:
+	case c.heard.After(c.pinged):
+		c.awaitLocked(toPing, c.pinged.Add(c.t.config.PingEvery))
+	default:
+		c.awaitLocked(forPong, time.Now().Add(c.t.config.PongWithin))
 	}
 }
 
@@ -73,7 +90,7 @@ func (c *conn) tick() {
 	waited := c.waits
 	if !expired && waited == toPing {
 		c.pinged = now
-		c.awaitLocked(forPong, now.Add(c.t.config.PongWithin))
+		c.awaitLocked(toPing, time.Time{})
 	}
 	c.mu.Unlock()
 
@@ -87,7 +104,7 @@ func (c *conn) tick() {
 			c.t.silent.Add(1)
 		}
 	default:
-		c.send([]byte(`{"type":"ping"}`))
+		c.ping()
 	}
 }
 

@@ -100,6 +100,9 @@ func (t *Transport) Enter(user id.User, s Stream) (leave func(), refusal *fault.
 	}, nil
 }
 
+// TooSlow counts a stream of another transport that was ended because its client did not read.
+func (t *Transport) TooSlow() { t.slow.Add(1) }
+
 // Drain lets nobody in any more, and ends all connections so that their clients come back elsewhere: one by one and
 // spread over the given time, as far as that is no more than 10 ms for each. Queries and mutations that run may come to
 // their end first, as long as ctx has not ended; then all that is left ends at once. When Drain returns, nothing
@@ -114,7 +117,7 @@ type Stats struct {
 	Subscriptions int64 // open subscriptions of websockets
 
 	Refused uint64 // connections turned away: without a good token, one too many of a person, or during a drain
-	Slow    uint64 // websockets ended because their client did not read
+	Slow    uint64 // connections ended because their client did not read
 	Silent  uint64 // websockets ended because their client did not answer a ping
 }
 

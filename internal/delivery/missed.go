@@ -8,6 +8,9 @@ import (
 	"tidemark/internal/id"
 )
 
+// maxPageBytes bounds what waits for one reader of a channel's events.
+const maxPageBytes = 1 << 20
+
 // Missed is what a reader of a channel's events lacks: all of it, a page of it with HasMore, or a Reason why it is not
 // told.
 type Missed struct {
@@ -67,10 +70,20 @@ func (d *Deliveries) Missed(ctx context.Context, user id.User, channelID id.Chan
 	if missed.Messages, err = d.store.MessagesAfter(ctx, channelID, known.seq, state.HighWaterSeq, maxPage); err != nil {
 		return Missed{}, fmt.Errorf("missed events: %w", err)
 	}
-	channel.ForAll(missed.Messages, user)
+	missed.Messages = channel.ForAll(upToBytes(missed.Messages, maxPageBytes), user)
 	if n := len(missed.Messages); n > 0 {
 		missed.UpTo = missed.Messages[n-1].Seq
 	}
 	missed.HasMore = missed.UpTo < state.HighWaterSeq
 	return missed, nil
+}
+
+// upToBytes returns the first messages, as many as their bodies fit into a size, and one at least.
+func upToBytes(messages []channel.Message, size int) []channel.Message {
+	for i, m := range messages {
+		if size -= len(m.Body); size < 0 {
+			return messages[:max(i, 1)]
+		}
+	}
+	return messages
 }

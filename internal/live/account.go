@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tidemark/internal/id"
@@ -23,13 +24,13 @@ type account struct {
 	begun    int                   // how many reads have begun
 	done     int                   // the number of the last that succeeded
 	loading  chan struct{}         // closed when the read that is under way ends; nil where none is
-	left     map[id.Channel]uint64 // where they were found not to be members while one is, by the marks made until then
+	left     map[id.Channel]uint64 // what they were found to have left while a read is under way, with the number of a mark
 	compared time.Time             // the copies were right then
 }
 
 func newAccount(user id.User) *account {
 	return &account{
-		user: user, seats: make(map[id.Channel]*seat), streams: make(map[*BadgeStream]struct{}), limit: readstate.DefaultCap,
+		user: user, seats: make(map[id.Channel]*seat), streams: make(map[*BadgeStream]struct{}),
 	}
 }
 
@@ -57,7 +58,9 @@ func (a *account) remove(h *Hub, s *seat) {
 	delete(a.seats, channelID)
 	delete(s.channel.seats, s)
 	h.release(s.channel)
-	a.changed(h, channelID, false)
+	for stream := range a.streams {
+		stream.removed(h, channelID, s.held.Muted)
+	}
 }
 
 // changed tells the subscribers that a badge is another than before.
@@ -74,6 +77,11 @@ func (a *account) keep(h *Hub, b held) bool {
 	}
 	s := &seat{account: a, channel: h.stretchOf(b.ChannelID)}
 	s.channel.learn(h, b.HeadVersion, b.HighWaterSeq)
+	if s.channel.leftSince(a.user, b.HeadVersion) {
+		h.markStale(readstate.Seat{UserID: a.user, ChannelID: b.ChannelID}, false)
+		h.release(s.channel)
+		return false
+	}
 	if later, ok := s.channel.replay(b, s.channel.to); ok {
 		b = later
 	} else if b.HeadVersion < s.channel.to {
@@ -153,6 +161,9 @@ func (h *Hub) read(ctx context.Context, r reading) error {
 		defer h.mu.Unlock()
 		close(a.loading)
 		a.loading, a.left = nil, nil
+		if h.accounts[a.user] == nil { // it was dropped, perhaps before its topic was subscribed to
+			h.broker.Unsubscribe(userTopic(a.user))
+		}
 		for _, s := range holding {
 			s.holds--
 			h.release(s)
@@ -194,22 +205,24 @@ func (h *Hub) read(ctx context.Context, r reading) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.accounts[a.user] != a {
-		if h.accounts[a.user] == nil { // it was dropped before its topic was subscribed to
-			h.broker.Unsubscribe(userTopic(a.user))
-		}
 		return errDropped
 	}
 	if !h.seen(epoch, r.epoch) {
 		return nil // load tries again
 	}
 	delete(h.reload, a)
-	for _, b := range read {
-		if !again[b.ChannelID] {
-			a.keepUnlessStale(h, newHeld(b, r.limit), r.marks)
+	there := make(map[id.Channel]bool, len(read))
+	for _, b := range append(slices.DeleteFunc(read, func(b readstate.Badge) bool { return again[b.ChannelID] }), reread...) {
+		there[b.ChannelID] = true
+		if a.left[b.ChannelID] <= r.marks {
+			a.keep(h, newHeld(b, r.limit))
 		}
 	}
-	for _, b := range reread {
-		a.keepUnlessStale(h, newHeld(b, r.limit), r.marks)
+	for channelID, s := range a.seats {
+		if !there[channelID] { // they have left, or joined since
+			h.markStale(s.seat(), false)
+			a.remove(h, s)
+		}
 	}
 	a.loaded, a.done = r.limit, r.number
 	a.compared = time.Now().Add(-rand.N(h.config.ReconcileEvery / 2)) //nolint:gosec // to spread work, not to hide it
@@ -223,14 +236,12 @@ func (h *Hub) read(ctx context.Context, r reading) error {
 	return nil
 }
 
-// keepUnlessStale is keep for a read that began when so many marks had been made. A seat that was marked since is read
-// again, or has been.
-func (a *account) keepUnlessStale(h *Hub, b held, begun uint64) {
-	seat := readstate.Seat{UserID: a.user, ChannelID: b.ChannelID}
-	if h.stale[seat].number > begun || a.left[b.ChannelID] > begun {
-		return
+// noteLeft has a read that is under way not bring back a seat that it may still show as taken.
+func (h *Hub) noteLeft(a *account, channelID id.Channel) {
+	if a.left != nil {
+		h.marks++
+		a.left[channelID] = h.marks
 	}
-	a.keep(h, b)
 }
 
 // hear subscribes to the topics of some channels. Where that fails, they are tried again with the next that reads, and

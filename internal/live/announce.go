@@ -52,6 +52,9 @@ func (h *Hub) MembersChanged(change channel.Change) {
 }
 
 func (h *Hub) announce(a *announcement) {
+	if epoch := h.current.Load(); epoch != nil {
+		a.Store = *epoch
+	}
 	select {
 	case h.outbox <- a:
 	default:
@@ -91,9 +94,17 @@ func (h *Hub) announceAll(ctx context.Context) {
 func (h *Hub) tell(a *announcement) {
 	a.Origin = h.origin
 	h.mu.Lock()
-	a.Store = h.epoch
-	h.receive(a)
+	if a.Store == "" { // it was announced before the store was known
+		a.Store = h.epoch
+	}
+	outdated := a.Store != h.epoch
+	if !outdated {
+		h.receive(a)
+	}
 	h.mu.Unlock()
+	if outdated { // what was committed there is gone
+		return
+	}
 	payload, err := a.encode()
 	if err != nil {
 		h.config.Logger.Error("an announcement cannot be encoded", "error", err)
@@ -135,8 +146,10 @@ func (h *Hub) ship(ctx context.Context) {
 func (h *Hub) Received(p Publication) {
 	h.counters.received.Add(1)
 	a, err := decode(p.Payload)
-	if err != nil || !a.whole() {
-		h.config.Logger.Error("a publication cannot be read", "topic", string(p.Topic), "error", err)
+	if err != nil || !a.whole() { // of a newer version perhaps: what it changed will be missed, and read
+		h.unreadable.Do(func() {
+			h.config.Logger.Warn("a publication cannot be read, and maybe more", "topic", string(p.Topic), "error", err)
+		})
 		return
 	}
 	if a.Origin == h.origin {

@@ -46,7 +46,8 @@ type BadgeStream struct {
 	whole   bool                  // a snapshot waits
 	waiting map[id.Channel]change // the badges that wait
 	total   readstate.Total       // as it was told last
-	again   bool                  // tell the total in any case
+	tallied bool                  // the total may be another one since
+	again   bool                  // tell in any case
 	taken   []id.Channel          // by the last Next
 	took    bool                  // the last Next took a snapshot
 }
@@ -77,6 +78,7 @@ func (h *Hub) Badges(ctx context.Context, user id.User, watch Watch) (*BadgeStre
 	}
 	b.account = a
 	a.streams[b] = struct{}{}
+	h.counters.badgeStreams.Add(1)
 	next := a.begun + 1 // also where copies are there: whoever comes back to see it right sees the truth
 	h.mu.Unlock()
 	if err := h.load(ctx, a, watch.Cap, next); err != nil {
@@ -99,7 +101,7 @@ func (b *BadgeStream) Notify(wake func()) {
 func (b *BadgeStream) Next() (BadgeChange, bool, error) {
 	b.hub.mu.Lock()
 	defer b.hub.mu.Unlock()
-	if b.closed || b.account.loaded == 0 || !b.whole && len(b.waiting) == 0 && !b.again {
+	if b.closed || b.account.loaded == 0 || !b.waits() {
 		return BadgeChange{}, false, nil
 	}
 	told := BadgeChange{
@@ -141,7 +143,7 @@ func (b *BadgeStream) take(told BadgeChange) {
 		}
 		b.taken = append(b.taken, told.RemovedChannelIDs...)
 	}
-	b.whole, b.again, b.total = false, false, told.Total
+	b.whole, b.again, b.tallied, b.total = false, false, false, told.Total
 	if len(b.waiting) > 1 {
 		b.waiting, b.taken = nil, slices.Clip(b.taken)
 	} else {
@@ -169,6 +171,7 @@ func (b *BadgeStream) Close() {
 	}
 	b.closed, b.waiting = true, nil
 	delete(b.account.streams, b)
+	b.hub.counters.badgeStreams.Add(-1)
 	if len(b.account.streams) == 0 {
 		b.hub.drop(b.account)
 	}
@@ -185,9 +188,16 @@ func (b *BadgeStream) changed(h *Hub, channelID id.Channel, toggled bool) {
 		}
 		b.wait(channelID, toggled)
 	} else {
-		b.again = b.again || b.account.total != b.total
+		b.tallied = true
 	}
 	b.wakeUp()
+}
+
+// removed notes that a badge is gone. Of one that was muted the subscriber may never have heard.
+func (b *BadgeStream) removed(h *Hub, channelID id.Channel, muted bool) {
+	if _, waits := b.waiting[channelID]; !muted || b.includeMuted || waits {
+		b.changed(h, channelID, false)
+	}
 }
 
 func (b *BadgeStream) wait(channelID id.Channel, toggled bool) {
@@ -211,7 +221,10 @@ func (b *BadgeStream) includes(channelID id.Channel) bool {
 }
 
 func (b *BadgeStream) wakeUp() {
-	if b.wake != nil && b.account.loaded > 0 && (b.whole || len(b.waiting) > 0 || b.again) {
+	if b.wake != nil && b.account.loaded > 0 && b.waits() {
 		b.wake()
 	}
 }
+
+// waits reports whether there may be something to tell.
+func (b *BadgeStream) waits() bool { return b.whole || len(b.waiting) > 0 || b.tallied || b.again }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/person"
 	"tidemark/internal/postgres/pgtest"
 	"tidemark/internal/redis/redistest"
 )
@@ -129,6 +131,67 @@ func TestR06ReadingAgainPutsAnOldCopyRight(t *testing.T) {
 	}
 	writer.read(ben, group, 3)
 	s.await("it is right", func() bool { return s.total.Countable == 0 })
+}
+
+// Whoever subscribes sees the truth at once, whatever was lost before.
+func TestWhoSubscribesSeesTheTruth(t *testing.T) {
+	t.Parallel()
+	e := newEngines(t)
+	writer := e.start(live.Config{}, nil)
+	deaf := &switched{}
+	shown := e.start(live.Config{ReconcileEvery: time.Hour}, deaf.between)
+	left, read, muted := writer.group(anna, ben), writer.group(anna, ben), writer.group(anna, ben)
+	for _, group := range []id.Channel{left, read, muted} {
+		writer.send(anna, group)
+	}
+	old := shown.watch(ben, live.Watch{})
+	old.look()
+	deaf.set(true)
+	writer.leave(ben, left)
+	writer.read(ben, read, 1)
+	writer.mute(ben, muted, true)
+	joined := writer.group(anna, ben)
+	writer.send(anna, joined)
+	eventually(t, "it is lost", func() bool { return deaf.missed() >= 4 })
+	fresh := shown.watch(ben, live.Watch{})
+	fresh.look()
+	want, total := writer.truth(ben, false)
+	if !maps.Equal(fresh.badges, want) || fresh.total != total {
+		t.Errorf("there is %v, want %v", fresh.badges, want)
+	}
+	old.await("the old screen is right, too", func() bool {
+		delete(old.badges, muted)
+		return maps.Equal(old.badges, want) && old.total == total
+	})
+}
+
+// A subscriber who wants more counted than others before is told so much, also while messages come.
+func TestALargerCap(t *testing.T) {
+	t.Parallel()
+	writer, shown := twoProcesses(t)
+	group := writer.group(anna, ben)
+	for range 20 {
+		writer.send(anna, group)
+	}
+	if _, err := writer.channels.Delete(t.Context(), person.Viewer{ID: anna}, group, 20); err != nil { // so they are counted by rows
+		t.Fatal(err)
+	}
+	small := shown.watch(ben, live.Watch{Cap: 3})
+	small.await("it is counted to the cap", func() bool { return small.total.Countable > 3 })
+	var sending sync.WaitGroup
+	sending.Go(func() {
+		for range 50 {
+			writer.send(anna, group)
+		}
+	})
+	for range 10 {
+		large := shown.watch(ben, live.Watch{Cap: 5000})
+		large.look()
+		large.stream.Close()
+	}
+	sending.Wait()
+	large := shown.watch(ben, live.Watch{Cap: 5000})
+	large.await("all are counted", func() bool { return large.total.Countable == 69 && large.badges[group].Countable == 69 })
 }
 
 // L11: open subscriptions are told of another store by a snapshot, and keep its smaller versions.

@@ -5,8 +5,8 @@
 // A process has one Hub. For each person whom it serves, however many sockets they have, it holds a copy of their
 // badges, and for each of their channels the stretch of the channel's latest events. What comes in is worked into the
 // copies by arithmetic: a message adds one to the badge of everybody but its sender, a deletion takes one away, a
-// cursor that moved brings the badge that its own process has just read. No update reads the store, unless something
-// is missing or the counts that are held end at a cap.
+// cursor that moved brings the badge that its own process has just read. No update reads the store, unless somebody
+// joins, something is missing, or the counts that are held end at a cap.
 //
 //	     commit            publication                 event, or badge
 //	domain ------> Hub ---------------> Broker ---> Hub -----------------> streams ---> sockets

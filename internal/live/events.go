@@ -72,6 +72,7 @@ func (h *Hub) Events(ctx context.Context, user id.User, channelID id.Channel, fr
 	h.mu.Lock()
 	s := h.stretchOf(channelID)
 	s.listeners[e] = struct{}{}
+	h.counters.eventStreams.Add(1)
 	e.stretch = s
 	heard := s.heard
 	h.mu.Unlock()
@@ -96,7 +97,7 @@ func (e *EventStream) isOpen() bool {
 // readLog reads what a stream lacks from the log.
 func (h *Hub) readLog(ctx context.Context, e *EventStream) error {
 	h.mu.Lock()
-	at, epoch := e.at, h.epoch
+	at, epoch, to := e.at, h.epoch, e.stretch.to
 	h.mu.Unlock()
 	missed, err := h.past.Missed(ctx, e.user, e.channel, at)
 	if err != nil {
@@ -105,6 +106,9 @@ func (h *Hub) readLog(ctx context.Context, e *EventStream) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.seen(missed.StoreEpoch, epoch) && !e.closed {
+		if missed.Version < to { // what is held here never was, or is no more
+			e.stretch.reset()
+		}
 		e.catchUp(missed)
 	}
 	return nil
@@ -213,6 +217,7 @@ func (e *EventStream) Close() {
 	}
 	e.closed, e.log, e.last = true, nil, nil
 	delete(e.stretch.listeners, e)
+	e.hub.counters.eventStreams.Add(-1)
 	delete(e.hub.behind, e)
 	e.hub.release(e.stretch)
 }

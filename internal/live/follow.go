@@ -1,6 +1,8 @@
 package live
 
 import (
+	"slices"
+
 	"tidemark/internal/readstate"
 )
 
@@ -16,7 +18,13 @@ func newHeld(b readstate.Badge, limit int) held {
 	return held{Badge: b, atLeast: b.Countable > limit || b.Naming > limit}
 }
 
-// follow returns the badge after the next event of its channel. It fails where that takes another count.
+// undercounted reports whether counting has ended before limit.
+func (h held) undercounted(limit int) bool {
+	return h.atLeast && h.Countable <= limit && h.Naming <= limit
+}
+
+// follow returns the badge after the next event of its channel. It fails where that takes another count, and where there
+// is no badge any more.
 func (h held) follow(e *event) (held, bool) {
 	h.HeadVersion = e.Version
 	switch e.Kind {
@@ -42,7 +50,8 @@ func (h held) follow(e *event) (held, bool) {
 		if e.names(h.UserID) {
 			h.Naming--
 		}
-	case members: // who is in the channel is no part of a badge
+	case members:
+		return h, !slices.Contains(e.Left, h.UserID)
 	}
 	return h, true
 }

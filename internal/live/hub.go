@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidemark/internal/channel"
@@ -66,19 +67,23 @@ type Config struct {
 
 // Hub tells the subscribers of one process what changes. It is safe for concurrent use.
 type Hub struct {
-	store    Store
-	past     Log
-	broker   Broker
-	config   Config
-	origin   string
-	outbox   chan *announcement
-	wire     chan Publication
-	mend     chan struct{} // woken where there is something to read from the store
-	hurry    chan struct{} // woken where all copies must be compared at once
-	doubt    chan struct{} // woken where the store may be another one
-	known    chan struct{} // closed when the store's epoch has been read
-	counters counters
+	store      Store
+	past       Log
+	broker     Broker
+	config     Config
+	origin     string
+	outbox     chan *announcement
+	wire       chan Publication
+	mend       chan struct{}          // woken where there is something to read from the store
+	hurry      chan struct{}          // woken where all copies must be compared at once
+	doubt      chan struct{}          // woken where the store may be another one
+	known      chan struct{}          // closed when the store's epoch has been read
+	current    atomic.Pointer[string] // epoch, for those who do not wait for mu; nil before it is known
+	counters   counters
+	unreadable sync.Once // to say so
 
+	// mu guards what follows, and all of accounts, stretches, seats and streams. Whatever is not exported and takes no
+	// context is called with it held, but for announce, tell, closeGaps and what only reads what never changes.
 	mu       sync.Mutex
 	epoch    string              // of the store; empty before the first read
 	doubted  string              // an epoch that others publish in
@@ -161,8 +166,8 @@ func (h *Hub) listen(ctx context.Context, topics ...Topic) bool {
 	return h.broker.Subscribe(ctx, topics...) == nil
 }
 
-// stretchOf returns the stretch of a channel's events that this process keeps. Who is going to need it holds it, or it
-// goes with the first that does not need it any more.
+// stretchOf returns the stretch of a channel's events that this process keeps. One that is neither used nor held goes with
+// the next release.
 func (h *Hub) stretchOf(channelID id.Channel) *stretch {
 	s := h.channels[channelID]
 	if s == nil {
@@ -188,8 +193,8 @@ func (h *Hub) markStale(seat readstate.Seat, reconciled bool) {
 	wake(h.mend)
 }
 
-// seen takes in the store epoch of a read that began when the hub knew another one or this. It reports whether the read
-// is good: not if the store is known since to be another one than it was of.
+// seen takes in the store epoch that a read has found. begun is the one that the hub knew when the read began. It reports
+// whether the read is good: not if the hub has learnt of another store since than the one that was read.
 func (h *Hub) seen(epoch, begun string) bool {
 	if epoch != h.epoch && h.epoch != begun {
 		return false
@@ -205,6 +210,7 @@ func (h *Hub) storeChanged(epoch string) {
 	}
 	known := h.epoch != ""
 	h.epoch = epoch
+	h.current.Store(&epoch)
 	clear(h.foreign)
 	if !known {
 		close(h.known)

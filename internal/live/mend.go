@@ -64,17 +64,19 @@ func (h *Hub) closeGaps() (next time.Duration) {
 	defer h.mu.Unlock()
 	now := time.Now()
 	h.gaps = slices.DeleteFunc(h.gaps, func(s *stretch) bool {
-		if s.newest <= s.to {
-			s.deadline = time.Time{}
+		left := s.deadline.Sub(now)
+		switch {
+		case !s.gapped: // it was reset
 			return true
-		}
-		if left := s.deadline.Sub(now); left > 0 {
+		case s.newest > s.to && left > 0:
 			if next == 0 || left < next {
 				next = left
 			}
 			return false
+		case s.newest > s.to:
+			s.giveUp(h)
 		}
-		s.giveUp(h)
+		s.gapped = false
 		return true
 	})
 	return next
@@ -83,6 +85,7 @@ func (h *Hub) closeGaps() (next time.Duration) {
 // mendOnce reads all that is to be read by now.
 func (h *Hub) mendOnce(ctx context.Context) error {
 	for {
+		h.closeGaps()
 		h.mu.Lock()
 		var accounts []*account
 		for a := range h.reload {
@@ -97,7 +100,7 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		if len(accounts)+len(streams)+len(seats) == 0 {
 			return nil
 		}
-		group, ctx := errgroup.WithContext(ctx)
+		var group errgroup.Group // one that fails must not end the others
 		group.SetLimit(mendReaders)
 		for _, a := range accounts {
 			group.Go(func() error { return h.reloadAccount(ctx, a) })
@@ -124,7 +127,12 @@ func (h *Hub) someStale() (seats []readstate.Seat, marks map[readstate.Seat]mark
 		if len(seats) == mendBatch {
 			break
 		}
-		seats, marks[seat], limit = append(seats, seat), mark, max(limit, a.limit)
+		if limit == 0 {
+			limit = a.limit
+		}
+		if a.limit == limit { // the others' turn comes: to count further than is asked for may take long
+			seats, marks[seat] = append(seats, seat), mark
+		}
 	}
 	return seats, marks, limit
 }
@@ -174,22 +182,29 @@ func (h *Hub) readStale(ctx context.Context, seats []readstate.Seat, marks map[r
 	}
 	for _, seat := range seats {
 		a := h.accounts[seat.UserID]
-		if a == nil || h.stale[seat] != marks[seat] { // it is read again
+		if a == nil {
+			continue
+		}
+		b, member := found[seat]
+		s := a.seats[seat.ChannelID]
+		changed := false
+		switch again := h.stale[seat] != marks[seat]; {
+		case again && member && s != nil: // it is read again, and this may be newer all the same
+			s.take(h, newHeld(b, limit))
+			continue
+		case again:
 			continue
 		}
 		delete(h.stale, seat)
-		b, member := found[seat]
-		changed := false
-		switch s := a.seats[seat.ChannelID]; {
+		switch {
 		case member:
 			changed = a.keep(h, newHeld(b, limit))
 		case s != nil:
 			a.remove(h, s)
 			changed = true
 		}
-		if !member && a.left != nil {
-			a.left[seat.ChannelID] = h.marks + 1
-			h.marks++
+		if !member {
+			h.noteLeft(a, seat.ChannelID)
 		}
 		if changed && marks[seat].reconciled {
 			h.counters.reconciled.Add(1)
@@ -218,7 +233,7 @@ func (h *Hub) readBehind(ctx context.Context, e *EventStream) error {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	err := h.readLog(ctx, e)
-	if err == nil || fault.CodeOf(err) == fault.Unavailable {
+	if fault.CodeOf(err) != fault.NotFound {
 		return err
 	}
 	h.mu.Lock()

@@ -86,7 +86,14 @@ func decode(payload []byte) (*announcement, error) {
 func (a *announcement) whole() bool {
 	switch {
 	case a.Event != nil:
-		return a.Event.Kind != sent || a.Event.Message != nil && a.Event.Badge != nil
+		switch a.Event.Kind {
+		case sent:
+			return a.Event.Version > 0 && a.Event.Message != nil && a.Event.Badge != nil
+		case deleted, members:
+			return a.Event.Version > 0
+		default:
+			return false
+		}
 	case a.Badges != nil:
 		return len(a.Badges.Badges) > 0
 	default:

@@ -24,21 +24,26 @@ const (
 func (h *Hub) reconcileAll(ctx context.Context) {
 	ticker := time.NewTicker(h.config.ReconcileEvery / compareRounds)
 	defer ticker.Stop()
-	for !h.compare(ctx, nil) { // for the store's epoch
+	r := reconciler{hub: h}
+	for _, ok := r.look(ctx, nil); !ok; _, ok = r.look(ctx, nil) { // for the store's epoch
 		if pauseFor(ctx, leastPause); ctx.Err() != nil {
 			return
 		}
 	}
-	for round := 1; ; round++ {
+	for {
 		select {
 		case <-ticker.C:
-			h.compareDue(ctx, round%compareRounds == 0)
 		case <-h.hurry:
-			h.compareDue(ctx, true)
+			r.channels = time.Time{}
 		case <-h.doubt:
-			h.checkStore(ctx)
+			r.checkStore(ctx)
+			continue
 		case <-ctx.Done():
 			return
+		}
+		if !r.compareDue(ctx) && ctx.Err() == nil {
+			pauseFor(ctx, doubtPause)
+			wake(h.hurry)
 		}
 	}
 }
@@ -55,8 +60,23 @@ func (h *Hub) Resumed() {
 	wake(h.hurry)
 }
 
-// compareDue compares the copies of those for whom it is due before the next round, and the channels that are read.
-func (h *Hub) compareDue(ctx context.Context, channels bool) {
+// reconciler is the one goroutine that compares.
+type reconciler struct {
+	hub      *Hub
+	channels time.Time // when the channels were compared that are read, or the store at least
+	failing  bool      // that it cannot compare was logged
+}
+
+// difference is a seat whose copy was not as new as the store, or that only one of both knows.
+type difference struct {
+	Version
+	gone bool // the store does not know it
+}
+
+// compareDue compares the copies of those for whom it is due before the next round, and the channels that are read. It
+// reports whether it could.
+func (r *reconciler) compareDue(ctx context.Context) bool {
+	h := r.hub
 	var due []*account
 	h.mu.Lock()
 	latest := time.Now().Add(-h.config.ReconcileEvery * (compareRounds - 3) / compareRounds)
@@ -67,61 +87,72 @@ func (h *Hub) compareDue(ctx context.Context, channels bool) {
 	}
 	h.mu.Unlock()
 	ok := true
+	var found []difference
 	for batch := range slices.Chunk(due, compareBatch) {
-		ok = h.compare(ctx, batch) && ok
+		differences, looked := r.look(ctx, batch)
+		ok = ok && looked
+		found = append(found, differences...)
 	}
-	if channels {
-		if len(due) == 0 {
-			ok = h.compare(ctx, nil) && ok
+	if r.channels.Before(latest) {
+		now := time.Now()
+		_, looked := r.look(ctx, nil)
+		if ok = ok && looked && r.compareChannels(ctx); ok {
+			r.channels = now
 		}
-		ok = h.compareChannels(ctx) && ok
-		if !ok {
-			pauseFor(ctx, doubtPause)
-			wake(h.hurry)
+	}
+	if len(found) > 0 { // some of them perhaps because a publication is still under way
+		pauseFor(ctx, h.config.Settle)
+		h.markDifferent(found)
+	}
+	return ok
+}
+
+// markDifferent has those seats read that are still different.
+func (h *Hub) markDifferent(found []difference) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, d := range found {
+		a := h.accounts[d.UserID]
+		if a == nil || a.loaded == 0 {
+			continue
+		}
+		s := a.seats[d.ChannelID]
+		switch {
+		case d.gone && s != nil,
+			!d.gone && (s == nil || d.Head > s.held.HeadVersion || d.State > s.held.StateVersion):
+			h.markStale(d.Seat, true)
 		}
 	}
 }
 
-// compare compares the copies of some people with the store, and reports whether it could. A copy that is older may be
-// so because a publication is still under way, so it is looked at again a moment later.
-func (h *Hub) compare(ctx context.Context, batch []*account) bool {
+// look reads the versions of some people's badges and returns where they are different. It reports whether it could. A
+// copy that was ahead of the store before it was read never was of this store, so all of its person's go.
+func (r *reconciler) look(ctx context.Context, batch []*account) (found []difference, ok bool) {
+	h := r.hub
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	users := make([]id.User, len(batch))
+	before := make(map[readstate.Seat]held)
+	h.mu.Lock()
 	for i, a := range batch {
 		users[i] = a.user
+		for _, s := range a.seats {
+			before[s.seat()] = s.held
+		}
 	}
-	h.mu.Lock()
-	begun, now := h.epoch, time.Now()
+	epoch, resumed, now := h.epoch, h.resumed, time.Now()
 	h.mu.Unlock()
-	versions, epoch, err := h.store.Versions(ctx, users)
-	h.mu.Lock()
-	if err != nil || !h.seen(epoch, begun) {
-		h.mu.Unlock()
-		return false
+	versions, storeEpoch, err := h.store.Versions(ctx, users)
+	if err != nil {
+		r.failed(ctx, err)
+		return nil, false
 	}
-	for _, a := range batch {
-		a.compared = now
-	}
-	older := h.older(batch, versions)
-	h.mu.Unlock()
-	if len(older) == 0 {
-		return true
-	}
-	pauseFor(ctx, h.config.Settle)
+	r.failing = false
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.epoch != epoch {
-		return true
+	if !h.seen(storeEpoch, epoch) {
+		return nil, false
 	}
-	for _, seat := range h.older(batch, versions) {
-		h.markStale(seat, true)
-	}
-	return true
-}
-
-// older returns the seats whose copies are not as new as the store was, or that only one of both knows.
-func (h *Hub) older(batch []*account, versions []Version) (seats []readstate.Seat) {
 	there := make(map[readstate.Seat]struct{}, len(versions))
 	for _, v := range versions {
 		there[v.Seat] = struct{}{}
@@ -129,27 +160,38 @@ func (h *Hub) older(batch []*account, versions []Version) (seats []readstate.Sea
 		if a == nil || a.loaded == 0 {
 			continue
 		}
-		s := a.seats[v.ChannelID]
-		if s == nil || v.Head > s.held.HeadVersion || v.State > s.held.StateVersion {
-			seats = append(seats, v.Seat)
+		s, was := a.seats[v.ChannelID], before[v.Seat]
+		switch {
+		case v.Head < was.HeadVersion || v.State < was.StateVersion:
+			if s != nil {
+				s.channel.reset()
+			}
+			a.forget(h)
+			h.reload[a] = struct{}{}
+			wake(h.mend)
+		case s == nil || v.Head > s.held.HeadVersion || v.State > s.held.StateVersion:
+			found = append(found, difference{Version: v})
 		}
 	}
 	for _, a := range batch {
 		if a.loaded == 0 || h.accounts[a.user] != a {
 			continue
 		}
-		for channelID := range a.seats {
-			seat := readstate.Seat{UserID: a.user, ChannelID: channelID}
-			if _, still := there[seat]; !still {
-				seats = append(seats, seat)
+		for _, s := range a.seats {
+			if _, still := there[s.seat()]; !still {
+				found = append(found, difference{Version: Version{Seat: s.seat()}, gone: true})
 			}
 		}
+		if h.resumed == resumed { // else what was read may be from before the link came back
+			a.compared = now
+		}
 	}
-	return seats
+	return found, true
 }
 
 // compareChannels compares where channels stand whose events are read, and reports whether it could.
-func (h *Hub) compareChannels(ctx context.Context) bool {
+func (r *reconciler) compareChannels(ctx context.Context) bool {
+	h := r.hub
 	var read []id.Channel
 	h.mu.Lock()
 	for channelID, s := range h.channels {
@@ -157,18 +199,19 @@ func (h *Hub) compareChannels(ctx context.Context) bool {
 			read = append(read, channelID)
 		}
 	}
-	begun := h.epoch
+	epoch := h.epoch
 	h.mu.Unlock()
 	for batch := range slices.Chunk(read, compareBatch) {
 		ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 		heads, err := h.store.HeadVersions(ctx, batch)
 		cancel()
 		if err != nil {
+			r.failed(ctx, err)
 			return false
 		}
 		h.mu.Lock()
 		for channelID, version := range heads {
-			if s := h.channels[channelID]; s != nil && s.known && h.epoch == begun {
+			if s := h.channels[channelID]; s != nil && s.known && h.epoch == epoch {
 				s.suspect(h, version)
 			}
 		}
@@ -178,8 +221,9 @@ func (h *Hub) compareChannels(ctx context.Context) bool {
 }
 
 // checkStore finds out whether the store is another one, because somebody publishes in another epoch.
-func (h *Hub) checkStore(ctx context.Context) {
-	if !h.compare(ctx, nil) {
+func (r *reconciler) checkStore(ctx context.Context) {
+	h := r.hub
+	if _, ok := r.look(ctx, nil); !ok {
 		pauseFor(ctx, doubtPause)
 		return
 	}
@@ -192,4 +236,12 @@ func (h *Hub) checkStore(ctx context.Context) {
 		clear(h.foreign)
 	}
 	h.foreign[h.doubted] = struct{}{}
+}
+
+// failed says once that copies cannot be compared.
+func (r *reconciler) failed(ctx context.Context, err error) {
+	if !r.failing && ctx.Err() == nil {
+		r.hub.config.Logger.Warn("live badges cannot be compared with the store", "error", err)
+	}
+	r.failing = true
 }

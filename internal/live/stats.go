@@ -2,8 +2,9 @@ package live
 
 import "sync/atomic"
 
-// counters count what a hub has done since it was made.
+// counters count what a hub has done since it was made, and what it has open.
 type counters struct {
+	badgeStreams, eventStreams                                                        atomic.Int64
 	published, unpublished, received, delivered, conflated, gaps, reconciled, resumed atomic.Int64
 }
 
@@ -28,23 +29,19 @@ func (h *Hub) Linked() bool { return h.broker.Up() }
 // Stats tells what the hub does.
 func (h *Hub) Stats() Stats {
 	s := Stats{
-		Published:   h.counters.published.Load(),
-		Unpublished: h.counters.unpublished.Load(),
-		Received:    h.counters.received.Load(),
-		Delivered:   h.counters.delivered.Load(),
-		Conflated:   h.counters.conflated.Load(),
-		Gaps:        h.counters.gaps.Load(),
-		Reconciled:  h.counters.reconciled.Load(),
-		Resumed:     h.counters.resumed.Load(),
+		BadgeStreams: int(h.counters.badgeStreams.Load()),
+		EventStreams: int(h.counters.eventStreams.Load()),
+		Published:    h.counters.published.Load(),
+		Unpublished:  h.counters.unpublished.Load(),
+		Received:     h.counters.received.Load(),
+		Delivered:    h.counters.delivered.Load(),
+		Conflated:    h.counters.conflated.Load(),
+		Gaps:         h.counters.gaps.Load(),
+		Reconciled:   h.counters.reconciled.Load(),
+		Resumed:      h.counters.resumed.Load(),
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.People = len(h.accounts)
-	for _, a := range h.accounts {
-		s.BadgeStreams += len(a.streams)
-	}
-	for _, c := range h.channels {
-		s.EventStreams += len(c.listeners)
-	}
 	return s
 }

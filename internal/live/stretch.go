@@ -33,7 +33,8 @@ type stretch struct {
 
 	early    map[id.Seq]*event // came before those before them
 	newest   id.Seq            // the largest version that is known to be
-	deadline time.Time         // when the gap up to newest is given up; zero where there is none
+	deadline time.Time         // when the gap up to newest is given up
+	gapped   bool              // it is among the hub's gaps
 }
 
 func newStretch(channel id.Channel) *stretch {
@@ -89,9 +90,12 @@ func (s *stretch) suspect(h *Hub, version id.Seq) {
 	if version <= s.to {
 		return
 	}
-	s.newest = max(s.newest, version)
-	if s.deadline.IsZero() {
+	if s.newest <= s.to { // there was no gap
 		s.deadline = time.Now().Add(h.config.Settle)
+	}
+	s.newest = max(s.newest, version)
+	if !s.gapped {
+		s.gapped = true
 		h.gaps = append(h.gaps, s)
 		wake(h.mend)
 	}
@@ -114,6 +118,11 @@ func (s *stretch) catchUp(h *Hub) {
 func (s *stretch) advance(h *Hub, e *event) {
 	s.to = e.Version
 	s.keep(e)
+	for _, user := range e.Left {
+		if a := h.accounts[user]; a != nil {
+			h.noteLeft(a, s.channel)
+		}
+	}
 	for seat := range s.seats {
 		seat.advance(h, e)
 	}
@@ -156,10 +165,6 @@ func (s *stretch) after(version id.Seq) *event {
 
 // giveUp jumps over a gap: what happened in it is read from the store.
 func (s *stretch) giveUp(h *Hub) {
-	s.deadline = time.Time{}
-	if s.newest <= s.to {
-		return
-	}
 	h.counters.gaps.Add(1)
 	s.from, s.to, s.events, s.bytes, s.early = s.newest, s.newest, nil, 0, nil
 	for seat := range s.seats {
@@ -188,6 +193,16 @@ func (s *stretch) replay(b held, to id.Seq) (held, bool) {
 		}
 	}
 	return b, true
+}
+
+// leftSince reports whether a person has left since a version, as far as the stretch reaches back.
+func (s *stretch) leftSince(user id.User, version id.Seq) bool {
+	for _, e := range s.events {
+		if e.Version > version && slices.Contains(e.Left, user) {
+			return true
+		}
+	}
+	return false
 }
 
 // size is about how much an event's message takes.
@@ -226,7 +241,9 @@ func (s *seat) advance(h *Hub, e *event) {
 			return
 		}
 	}
-	h.markStale(s.seat(), false)
+	if _, marked := h.stale[s.seat()]; !marked { // or what is read would be too old for ever in a busy channel
+		h.markStale(s.seat(), false)
+	}
 }
 
 // take keeps a badge that was read if it is later than the copy, whole, and reports whether the copy changed.
@@ -239,6 +256,13 @@ func (s *seat) take(h *Hub, b held) bool {
 			return false
 		}
 	case b.HeadVersion >= have.HeadVersion && b.StateVersion >= have.StateVersion:
+		if b.HeadVersion < s.channel.to {
+			if later, ok := s.channel.replay(b, s.channel.to); ok {
+				b = later
+			} else {
+				h.markStale(s.seat(), false)
+			}
+		}
 	case b.StateVersion > have.StateVersion: // of a later cursor, but an earlier head
 		var caughtUp bool
 		if b, caughtUp = s.channel.replay(b, have.HeadVersion); !caughtUp {
@@ -246,10 +270,12 @@ func (s *seat) take(h *Hub, b held) bool {
 			return false
 		}
 	default: // of a later head at most, which comes by itself
+		if have.undercounted(s.account.limit) {
+			h.markStale(s.seat(), false)
+		}
 		return false
 	}
-	if b.atLeast && b.Countable <= s.account.limit && b.Naming <= s.account.limit {
-		// It was counted less far than the subscribers here want it.
+	if b.undercounted(s.account.limit) {
 		h.markStale(s.seat(), false)
 		return false
 	}

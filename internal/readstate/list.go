@@ -3,6 +3,7 @@ package readstate
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
@@ -10,6 +11,9 @@ import (
 
 // MaxPage bounds the badges of one page.
 const MaxPage = 500
+
+// lookTimeout bounds the look at a badge after a step was committed.
+const lookTimeout = 3 * time.Second
 
 // Announcer tells whoever listens what was committed. It neither waits nor fails: who misses something finds out in
 // another way.
@@ -120,9 +124,22 @@ func (r *ReadStates) SetMuted(ctx context.Context, user id.User, channel id.Chan
 	if err := r.store.SetMuted(ctx, user, channel, muted); err != nil {
 		return Badge{}, fmt.Errorf("set muted: %w", err)
 	}
+	return r.badgeAfter(ctx, user, channel, limit)
+}
+
+// badgeAfter looks at a badge after a step that may have been committed, and announces it.
+func (r *ReadStates) badgeAfter(ctx context.Context, user id.User, channel id.Channel, limit int) (Badge, error) {
+	ctx, cancel := afterCommit(ctx)
+	defer cancel()
 	badge, err := r.Badge(ctx, user, channel, limit)
 	if err == nil {
 		r.announce([]Badge{badge}, limit)
 	}
 	return badge, err
+}
+
+// afterCommit returns a context that outlives its caller: an app is often put away right after it has said what was
+// read, and the person's other devices are to be told all the same.
+func afterCommit(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
 }

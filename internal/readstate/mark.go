@@ -123,7 +123,7 @@ func (r *ReadStates) mark(ctx context.Context, user id.User, device id.Device, c
 		if err != nil {
 			return nil, err
 		}
-		badges, err := r.badgesOf(ctx, user, trying, limit)
+		badges, err := r.badgesAfter(ctx, user, trying, limit)
 		if err != nil {
 			return nil, err
 		}
@@ -166,11 +166,10 @@ func (r *ReadStates) MarkUnread(ctx context.Context, user id.User, channel id.Ch
 	if err != nil {
 		return Result{}, fmt.Errorf("mark unread: %w", err)
 	}
-	badge, err := r.Badge(ctx, user, channel, limit)
+	badge, err := r.badgeAfter(ctx, user, channel, limit)
 	if err != nil {
 		return Result{}, err
 	}
-	r.announce([]Badge{badge}, limit)
 	result := Result{ChannelID: channel, Badge: &badge}
 	switch {
 	case !done:
@@ -204,7 +203,10 @@ func (c Cursor) stayed(now Badge) (outcome Outcome, settled bool) {
 	}
 }
 
-func (r *ReadStates) badgesOf(ctx context.Context, user id.User, cursors []Cursor, limit int) (map[id.Channel]Badge, error) {
+// badgesAfter looks at badges after a step that may have been committed, and announces them.
+func (r *ReadStates) badgesAfter(ctx context.Context, user id.User, cursors []Cursor, limit int) (map[id.Channel]Badge, error) {
+	ctx, cancel := afterCommit(ctx)
+	defer cancel()
 	seats := make([]Seat, len(cursors))
 	for i, c := range cursors {
 		seats[i] = Seat{user, c.ChannelID}
