@@ -45,27 +45,29 @@ type config struct {
 	place  `embed:""`
 	tokens `embed:""`
 
-	Listen           string        `default:"${listen}" help:"Address to listen on."`
-	JWKSURL          string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer of tokens publishes its keys, in place of a secret."`
-	AllowOrigin      []string      `placeholder:"ORIGIN" help:"Origins of frontends on other hosts, such as https://chat.example."`
-	Playground       bool          `default:"${open}" negatable:"" help:"Serve GraphiQL on /."`
-	Introspection    bool          `default:"${open}" negatable:"" help:"Answer introspection."`
-	RequestTimeout   time.Duration `default:"5s" help:"How long a call may take."`
-	DrainTimeout     time.Duration `default:"10s" help:"How long calls that run may go on after SIGTERM."`
-	MutationRate     float64       `default:"${rate}" help:"Mutations of one person in a second, in the long run. 0: no limit."`
-	MutationBurst    int           `default:"${burst}" help:"Mutations of one person at once, after a pause."`
-	SyncMaxGap       int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
-	ReconcileEvery   time.Duration `default:"30s" help:"How often each badge that is shown live is compared with Postgres: how long one may be wrong after a fault."`
-	PingEvery        time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
-	WriteTimeout     time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`
-	SocketsPerPerson int           `default:"50" help:"Websockets and event streams of one person that a process holds."`
-	SocketOperations int           `default:"100" help:"Subscriptions and calls that one websocket may have going on."`
-	MaxConnections   int           `default:"0" help:"Connections to Postgres at the most. 0: pool_max_conns of its URL, else 16."`
-	StatementTimeout time.Duration `default:"5s" help:"How long a statement may run in Postgres."`
-	LockTimeout      time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
-	LogFormat        string        `enum:"text,json" default:"${log}" help:"text for people, json for machines."`
-	playgroundToken  string        // what the playground sends; dev alone has one
-	LogLevel         slog.Level    `default:"info" help:"debug, info, warn or error."`
+	Listen                string        `default:"${listen}" help:"Address to listen on."`
+	JWKSURL               string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer of tokens publishes its keys, in place of a secret."`
+	AllowOrigin           []string      `placeholder:"ORIGIN" help:"Origins of frontends on other hosts, such as https://chat.example."`
+	Playground            bool          `default:"${open}" negatable:"" help:"Serve GraphiQL on /."`
+	Introspection         bool          `default:"${open}" negatable:"" help:"Answer introspection."`
+	RequestTimeout        time.Duration `default:"5s" help:"How long a call may take."`
+	DrainTimeout          time.Duration `default:"10s" help:"How long calls that run may go on after SIGTERM."`
+	MutationRate          float64       `default:"${rate}" help:"Mutations of one person in a second, in the long run. 0: no limit."`
+	MutationBurst         int           `default:"${burst}" help:"Mutations of one person at once, after a pause."`
+	SyncMaxGap            int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
+	ReconcileEvery        time.Duration `default:"30s" help:"How often each badge that is shown live is compared with Postgres: how long one may be wrong after a fault."`
+	NewlyUnreadMaxMembers int           `default:"100" help:"The largest group in which every message counts as newly unread; in larger ones, those that name somebody."`
+	WithoutWorker         bool          `help:"Leave the work between a message and newly unread to others: see tidemark work."`
+	PingEvery             time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
+	WriteTimeout          time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`
+	SocketsPerPerson      int           `default:"50" help:"Websockets and event streams of one person that a process holds."`
+	SocketOperations      int           `default:"100" help:"Subscriptions and calls that one websocket may have going on."`
+	MaxConnections        int           `default:"0" help:"Connections to Postgres at the most. 0: pool_max_conns of its URL, else 16."`
+	StatementTimeout      time.Duration `default:"5s" help:"How long a statement may run in Postgres."`
+	LockTimeout           time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
+	LogFormat             string        `enum:"text,json" default:"${log}" help:"text for people, json for machines."`
+	playgroundToken       string        // what the playground sends; dev alone has one
+	LogLevel              slog.Level    `default:"info" help:"debug, info, warn or error."`
 }
 
 // Validate names the flag that is not what it may be.
@@ -91,6 +93,9 @@ func (c *config) Validate() error {
 	}
 	if c.MaxConnections < 0 || c.MaxConnections > 1000 {
 		return errors.New("--max-connections must be from 0 to 1000")
+	}
+	if c.NewlyUnreadMaxMembers < 2 || c.NewlyUnreadMaxMembers > 10_000 {
+		return errors.New("--newly-unread-max-members must be from 2 to 10000")
 	}
 	if c.SocketsPerPerson < 1 || c.SocketsPerPerson > 10_000 {
 		return errors.New("--sockets-per-person must be from 1 to 10000")

@@ -6,11 +6,13 @@ import (
 
 	"tidemark/internal/auth"
 	"tidemark/internal/fault"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
 )
 
 // summary is what GET /me answers.
 type summary struct {
+	NewlyUnread    int    `json:"newly_unread_count"`
 	UnreadChannels int    `json:"unread_channels"`
 	UnreadLabel    string `json:"unread_label"`
 	Mentions       int    `json:"mentions"`
@@ -30,6 +32,10 @@ func (s *server) me(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		total, err = s.readStates.Total(ctx, viewer.ID, readstate.DefaultCap)
 	}
+	var written newlyunread.Shown
+	if err == nil {
+		written, err = s.newlyUnread.Get(ctx, viewer.ID, newlyunread.DefaultFirst)
+	}
 	if err != nil {
 		s.writeFault(w, r, err)
 		return
@@ -37,7 +43,7 @@ func (s *server) me(w http.ResponseWriter, r *http.Request) {
 	unread, mentions := total.Shown()
 	w.Header().Set("Cache-Control", "no-store")
 	writeJSON(w, http.StatusOK, summary{
-		UnreadChannels: total.UnreadChannels, UnreadLabel: unread.Label(), Mentions: mentions.Count,
+		NewlyUnread: written.Count(), UnreadChannels: total.UnreadChannels, UnreadLabel: unread.Label(), Mentions: mentions.Count,
 	})
 }
 

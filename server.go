@@ -18,6 +18,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
 	"tidemark/internal/ratelimit"
@@ -47,19 +48,21 @@ const (
 
 // server is one process of Tidemark: what it holds open, and what it serves.
 type server struct {
-	config     config
-	log        *slog.Logger
-	store      *postgres.Store
-	redis      *redis.Client
-	verifier   *auth.Verifier
-	telemetry  *telemetry.Telemetry
-	people     *person.Directory
-	channels   *channel.Channels
-	readStates *readstate.ReadStates
-	deliveries *delivery.Deliveries
-	hub        *live.Hub
-	api        *graph.Handler
-	handler    http.Handler
+	config      config
+	log         *slog.Logger
+	store       *postgres.Store
+	redis       *redis.Client
+	verifier    *auth.Verifier
+	telemetry   *telemetry.Telemetry
+	people      *person.Directory
+	channels    *channel.Channels
+	readStates  *readstate.ReadStates
+	deliveries  *delivery.Deliveries
+	hub         *live.Hub
+	newlyUnread *newlyunread.NewlyUnread
+	worker      *newlyunread.Worker
+	api         *graph.Handler
+	handler     http.Handler
 }
 
 // newServer opens what a server needs. It does not fail because Postgres or Redis is away; run closes all of it.
@@ -80,6 +83,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if s.store, err = postgres.Open(ctx, postgres.Config{
 		URL: config.DatabaseURL, MaxConnections: config.MaxConnections, Tracer: s.telemetry.PostgresTracer(),
 		StatementTimeout: config.StatementTimeout, LockTimeout: config.LockTimeout,
+		NewlyUnreadMaxMembers: config.NewlyUnreadMaxMembers,
 	}); err != nil {
 		return err
 	}
@@ -103,15 +107,18 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	}
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, Logger: log,
+		ReconcileEvery: config.ReconcileEvery, NewlyUnread: newlyunread.New(s.store, nil), Logger: log,
 	})
+	s.newlyUnread = newlyunread.New(s.store, s.hub)
+	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log})
 	s.readStates = readstate.New(s.store, s.hub)
-	s.channels = channel.NewChannels(s.store, s.readStates, s.hub)
+	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
 
 	api := graph.Config{
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
+			Arrivals: s.newlyUnread,
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,
@@ -131,6 +138,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	}
 	s.api = graph.NewHandler(api)
 	observeLive(s.telemetry.Registry(), s.hub, s.api)
+	observeWorker(s.telemetry.Registry(), s.worker)
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
@@ -192,6 +200,9 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()
 	background.Go(func() { s.live(living) })
+	if !s.config.WithoutWorker {
+		background.Go(func() { s.work(living) })
+	}
 
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(listener) }()

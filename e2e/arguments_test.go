@@ -115,6 +115,14 @@ func arguments() []argument {
 			`mutation { confirmDelivery(deviceId: "phone", cursors: [{channelId: 7, seq: 1}, {channelId: 7, seq: 1, version: %s}]) { channelId } }`,
 		},
 		{
+			"Query.newlyUnread.first", "first", "Int!", wrongSizes(500),
+			`{ newlyUnread(first: %s) { count } }`,
+		},
+		{
+			"Mutation.acknowledge.asOf", "asOf", "Position", append(wrongCursors(), `7`, `"-1"`),
+			`mutation { acknowledge(asOf: %s) { count } }`,
+		},
+		{
 			"Subscription.badgeChanged.channelIds", "channelIds", "[ID!]", moreThan(1000, `"7"`),
 			`subscription { badgeChanged(channelIds: %s) { snapshot } }`,
 		},

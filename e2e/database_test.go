@@ -73,7 +73,7 @@ func contents(t *testing.T, database string) string {
 	defer conn.Close(t.Context())
 	var all strings.Builder
 	for _, table := range []string{
-		"users", "channel", "channel_head", "channel_read_state", "message", "mention", "device", "device_sync_state",
+		"users", "channel", "channel_head", "channel_read_state", "message", "mention", "device", "device_sync_state", "user_activity",
 	} {
 		rows := scan[string](t, conn, "SELECT coalesce(string_agg(r::text, E'\\n' ORDER BY r::text), '') FROM "+table+" r")
 		all.WriteString(table + "\n" + rows + "\n")

@@ -71,3 +71,19 @@ func killPID(t *testing.T, pid string) {
 		t.Error(err)
 	}
 }
+
+// TestNewlyUnreadExample runs the example of the messages icon.
+func TestNewlyUnreadExample(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	s := dev(t, dir)
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	example := runNode(t, "../examples/newly-unread", "newly-unread.mjs", "--url", s.url, "--data-dir", dir, "--program", path)
+	if said := strings.Join(example.ends(), "\n"); !strings.Contains(said, "No badge has changed") {
+		t.Errorf("it says\n%s", said)
+	}
+	s.stop()
+}

@@ -130,7 +130,7 @@ func asksStore(field *ast.Field) bool {
 	case "Channel":
 		return field.Name == "members" || field.Name == "messages"
 	case "Viewer":
-		return field.Name == "badgeTotal" || field.Name == "displayName"
+		return field.Name == "badgeTotal" || field.Name == "displayName" || field.Name == "newlyUnreadCount"
 	default:
 		return false
 	}

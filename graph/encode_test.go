@@ -18,6 +18,7 @@ import (
 	"tidemark/graph/generated"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
 )
 
@@ -41,6 +42,10 @@ type subscription struct{ changes }
 
 func (s subscription) BadgeChanged(ctx context.Context, _ []string, _ bool) (<-chan live.BadgeChange, error) {
 	return feed.Open(ctx, oneChange{s.change}, s.BadgeChangeEncoder(ctx))
+}
+
+func (subscription) NewlyUnreadChanged(context.Context, bool) (<-chan newlyunread.Shown, error) {
+	return make(chan newlyunread.Shown), nil
 }
 
 func (subscription) ChannelEvents(context.Context, string, *id.Seq, *id.Seq, *string) (<-chan live.ChannelEvent, error) {

@@ -18,6 +18,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -33,14 +34,15 @@ type domain struct {
 }
 
 var (
-	_ graph.ReadStates = domain{}
-	_ graph.Channels   = domain{}
-	_ graph.Deliveries = domain{}
-	_ graph.People     = people{}
+	_ graph.ReadStates  = domain{}
+	_ graph.Channels    = domain{}
+	_ graph.Deliveries  = domain{}
+	_ graph.People      = people{}
+	_ graph.NewlyUnread = arrivals{}
 )
 
 func (d domain) resolver() *graph.Resolver {
-	return &graph.Resolver{ReadStates: d, Channels: d, Deliveries: d, People: people{d}}
+	return &graph.Resolver{ReadStates: d, Channels: d, Deliveries: d, People: people{d}, Arrivals: arrivals{d}}
 }
 
 func (d domain) failure(ctx context.Context) error {
@@ -173,6 +175,29 @@ func messages(n int) []channel.Message {
 }
 
 type people struct{ domain }
+
+func (p people) GetMany(ctx context.Context, users []id.User) (map[id.User]person.Person, error) {
+	found := make(map[id.User]person.Person, len(users))
+	for _, user := range users {
+		found[user] = person.Called(user, "")
+	}
+	return found, p.failure(ctx)
+}
+
+// arrivals are those of as many people as are asked for.
+type arrivals struct{ domain }
+
+func (a arrivals) Get(ctx context.Context, _ id.User, first int) (newlyunread.Shown, error) {
+	senders := make([]newlyunread.Sender, first)
+	for i := range senders {
+		senders[i].UserID = id.User(i + 1)
+	}
+	return newlyunread.Shown{Senders: senders}, a.failure(ctx)
+}
+
+func (a arrivals) Acknowledge(ctx context.Context, user id.User, _ *newlyunread.Position, first int) (newlyunread.Shown, error) {
+	return a.Get(ctx, user, first)
+}
 
 func (p people) Get(ctx context.Context, user id.User) (person.Person, error) {
 	return person.Called(user, "Ann"), p.failure(ctx)

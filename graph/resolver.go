@@ -8,6 +8,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -19,6 +20,7 @@ type Resolver struct {
 	Deliveries Deliveries
 	People     People
 	Live       Live
+	Arrivals   NewlyUnread
 
 	encoders encoders
 }
@@ -60,9 +62,17 @@ type Deliveries interface {
 type Live interface {
 	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
 	Events(ctx context.Context, user id.User, channel id.Channel, from delivery.Held) (*live.EventStream, error)
+	Icon(ctx context.Context, user id.User, viewing bool) (*live.IconStream, error)
+}
+
+// NewlyUnread is what the edge needs of package newlyunread.
+type NewlyUnread interface {
+	Get(ctx context.Context, user id.User, first int) (newlyunread.Shown, error)
+	Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position, first int) (newlyunread.Shown, error)
 }
 
 // People is what the edge needs of package person.
 type People interface {
 	Get(ctx context.Context, user id.User) (person.Person, error)
+	GetMany(ctx context.Context, users []id.User) (map[id.User]person.Person, error)
 }

@@ -15,6 +15,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -70,6 +71,11 @@ func (r *mutationResolver) SetMuted(ctx context.Context, channelID string, muted
 		return readstate.Badge{}, err
 	}
 	return r.ReadStates.SetMuted(ctx, viewer(ctx).ID, channelIn, muted, countTo(ctx))
+}
+
+// Acknowledge notes that the viewer was shown who wrote.
+func (r *mutationResolver) Acknowledge(ctx context.Context, asOf *newlyunread.Position) (newlyunread.Shown, error) {
+	return r.Arrivals.Acknowledge(ctx, viewer(ctx).ID, asOf, newlyunread.DefaultFirst)
 }
 
 // ConfirmDelivery records what a device holds.
@@ -139,6 +145,11 @@ func (r *mutationResolver) RemoveMember(ctx context.Context, channelID string, u
 	return r.Channels.RemoveMember(ctx, viewer(ctx), channelIn, user)
 }
 
+// User is the batch resolver for the user field.
+func (r *newlyUnreadSenderResolver) User(ctx context.Context, objs []*newlyunread.Sender) ([]person.Person, error) {
+	return r.sendersOf(ctx, objs)
+}
+
 // Me is the viewer.
 func (r *queryResolver) Me(ctx context.Context) (person.Viewer, error) {
 	return viewer(ctx), nil
@@ -154,6 +165,11 @@ func (r *queryResolver) Badges(ctx context.Context, onlyUnread bool, includeMute
 		OnlyUnread: onlyUnread, IncludeMuted: includeMuted, First: first, After: from, Cap: countTo(ctx),
 	})
 	return connection.NewBadges(page, after != nil), err
+}
+
+// NewlyUnread is who wrote since the viewer acknowledged.
+func (r *queryResolver) NewlyUnread(ctx context.Context, first int) (newlyunread.Shown, error) {
+	return r.Arrivals.Get(ctx, viewer(ctx).ID, first)
 }
 
 // SyncChannel tells a device what it lacks in a channel.
@@ -198,6 +214,15 @@ func (r *subscriptionResolver) BadgeChanged(ctx context.Context, channelIds []st
 	return feed.Open(ctx, stream, r.encoders.badgeChange(ctx))
 }
 
+// NewlyUnreadChanged tells of who wrote.
+func (r *subscriptionResolver) NewlyUnreadChanged(ctx context.Context, viewing bool) (<-chan newlyunread.Shown, error) {
+	stream, err := r.Live.Icon(ctx, viewer(ctx).ID, viewing)
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
 // ChannelEvents tells of what happens in a channel.
 func (r *subscriptionResolver) ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error) {
 	channelIn, err := channelArg("channelId", channelID)
@@ -217,6 +242,12 @@ func (r *viewerResolver) DisplayName(ctx context.Context, obj *person.Viewer) (s
 	return self.DisplayName, err
 }
 
+// NewlyUnreadCount is how many people wrote since the viewer acknowledged.
+func (r *viewerResolver) NewlyUnreadCount(ctx context.Context, obj *person.Viewer) (int, error) {
+	shown, err := r.Arrivals.Get(ctx, obj.ID, newlyunread.DefaultFirst)
+	return shown.Count(), err
+}
+
 // BadgeTotal is the sum over the viewer's channels.
 func (r *viewerResolver) BadgeTotal(ctx context.Context, obj *person.Viewer) (readstate.Total, error) {
 	return r.ReadStates.Total(ctx, obj.ID, countTo(ctx))
@@ -231,6 +262,11 @@ func (r *Resolver) Channel() generated.ChannelResolver { return &channelResolver
 // Mutation returns generated.MutationResolver implementation.
 func (r *Resolver) Mutation() generated.MutationResolver { return &mutationResolver{r} }
 
+// NewlyUnreadSender returns generated.NewlyUnreadSenderResolver implementation.
+func (r *Resolver) NewlyUnreadSender() generated.NewlyUnreadSenderResolver {
+	return &newlyUnreadSenderResolver{r}
+}
+
 // Query returns generated.QueryResolver implementation.
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }
 
@@ -241,10 +277,11 @@ func (r *Resolver) Subscription() generated.SubscriptionResolver { return &subsc
 func (r *Resolver) Viewer() generated.ViewerResolver { return &viewerResolver{r} }
 
 type (
-	badgeResolver        struct{ *Resolver }
-	channelResolver      struct{ *Resolver }
-	mutationResolver     struct{ *Resolver }
-	queryResolver        struct{ *Resolver }
-	subscriptionResolver struct{ *Resolver }
-	viewerResolver       struct{ *Resolver }
+	badgeResolver             struct{ *Resolver }
+	channelResolver           struct{ *Resolver }
+	mutationResolver          struct{ *Resolver }
+	newlyUnreadSenderResolver struct{ *Resolver }
+	queryResolver             struct{ *Resolver }
+	subscriptionResolver      struct{ *Resolver }
+	viewerResolver            struct{ *Resolver }
 )

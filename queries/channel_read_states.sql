@@ -242,7 +242,16 @@ WHERE rs.user_id = held.user_id AND rs.channel_id = held.channel_id
 RETURNING held.last_read_seq > rs.last_read_seq AS moved;
 
 -- name: SetMuted :execrows
--- SetMuted mutes or unmutes a channel for one person. Where it is so already, nothing is written.
-UPDATE channel_read_state
-SET muted = @muted, version = version + 1
-WHERE user_id = @user_id AND channel_id = @channel_id AND member AND muted <> @muted;
+-- SetMuted mutes or unmutes a channel for one person. Where it is so already, nothing is written. What came while it was
+-- muted stays so where it is still to be found out to whom it counts.
+UPDATE channel_read_state rs
+SET
+    muted = @muted,
+    muted_until_seq = CASE WHEN rs.muted THEN h.high_water_seq ELSE rs.muted_until_seq END,
+    version = rs.version + 1
+FROM channel_head h
+WHERE rs.user_id = @user_id
+    AND rs.channel_id = @channel_id
+    AND h.channel_id = rs.channel_id
+    AND rs.member
+    AND rs.muted <> @muted;

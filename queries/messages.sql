@@ -16,7 +16,7 @@ WITH head AS (
             SELECT FROM channel_read_state rs
             WHERE rs.user_id = @sender_id AND rs.channel_id = @channel_id AND rs.member
         )
-    RETURNING h.channel_id, h.high_water_seq, h.version, h.activity
+    RETURNING h.channel_id, h.high_water_seq, h.version, h.activity, h.member_count
 ),
 sent_by AS (
     UPDATE channel_read_state rs
@@ -38,6 +38,11 @@ mentioned AS (
     FROM head, unnest(@mentions::bigint[]) AS named (user_id)
     WHERE NOT @mentions_everyone::boolean
     RETURNING user_id
+),
+queued AS (
+    INSERT INTO outbox (channel_id, seq, sender_id, member_count, mentions, everyone)
+    SELECT head.channel_id, head.high_water_seq, @sender_id, head.member_count, @mentions, @mentions_everyone
+    FROM head
 ),
 sent AS (
     INSERT INTO message (

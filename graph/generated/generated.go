@@ -23,6 +23,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -40,6 +41,7 @@ type ResolverRoot interface {
 	Badge() BadgeResolver
 	Channel() ChannelResolver
 	Mutation() MutationResolver
+	NewlyUnreadSender() NewlyUnreadSenderResolver
 	Query() QueryResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
@@ -67,6 +69,7 @@ type MutationResolver interface {
 	MarkManyRead(ctx context.Context, cursors []readstate.Cursor, deviceID *string) ([]readstate.Result, error)
 	MarkUnread(ctx context.Context, channelID string, fromSeq id.Seq, readEpoch *int) (readstate.Result, error)
 	SetMuted(ctx context.Context, channelID string, muted bool) (readstate.Badge, error)
+	Acknowledge(ctx context.Context, asOf *newlyunread.Position) (newlyunread.Shown, error)
 	ConfirmDelivery(ctx context.Context, deviceID string, cursors []delivery.Confirmed, storeEpoch *string) ([]delivery.Recorded, error)
 	ForgetDevice(ctx context.Context, deviceID string) (bool, error)
 	SendMessage(ctx context.Context, channelID string, body string, clientMessageID *string, mentions []string, mentionsEveryone bool) (channel.Sent, error)
@@ -75,19 +78,25 @@ type MutationResolver interface {
 	AddMembers(ctx context.Context, channelID string, userIds []string) (channel.Channel, error)
 	RemoveMember(ctx context.Context, channelID string, userID string) (*channel.Channel, error)
 }
+type NewlyUnreadSenderResolver interface {
+	User(ctx context.Context, objs []*newlyunread.Sender) ([]person.Person, error)
+}
 type QueryResolver interface {
 	Me(ctx context.Context) (person.Viewer, error)
 	Badges(ctx context.Context, onlyUnread bool, includeMuted bool, first int, after *string) (connection.Badges, error)
+	NewlyUnread(ctx context.Context, first int) (newlyunread.Shown, error)
 	SyncChannel(ctx context.Context, channelID string, deviceID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string, limit int) (delivery.Sync, error)
 	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error)
 	Channel(ctx context.Context, id string) (*channel.Channel, error)
 }
 type SubscriptionResolver interface {
 	BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error)
+	NewlyUnreadChanged(ctx context.Context, viewing bool) (<-chan newlyunread.Shown, error)
 	ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error)
 }
 type ViewerResolver interface {
 	DisplayName(ctx context.Context, obj *person.Viewer) (string, error)
+	NewlyUnreadCount(ctx context.Context, obj *person.Viewer) (int, error)
 	BadgeTotal(ctx context.Context, obj *person.Viewer) (readstate.Total, error)
 }
 
@@ -222,6 +231,9 @@ exactly. Positions begin at 1 and none is left out; 0 stands before the first me
 """
 scalar Seq
 
+"Up to where somebody was shown who wrote to them. Opaque: give it back as you got it."
+scalar Position
+
 "What a channel is for."
 enum ChannelKind {
   "The one channel of two people. Its members are fixed, and it is called as the other person."
@@ -249,6 +261,13 @@ type Query {
   after: the cursor of the last badge of the page before. The total is always of all channels that are not muted.
   """
   badges(onlyUnread: Boolean! = false, includeMuted: Boolean! = false, first: Int! = 100, after: String): BadgeConnection!
+
+  """
+  How many different people wrote to the viewer since they acknowledged, which is what the messages icon shows: in direct
+  channels, in groups of up to 100 members (the server may say otherwise), and wherever they were named; not in channels
+  that were muted then, unless named. To read changes nothing about it. first: how many senders to list, from 1 to 500.
+  """
+  newlyUnread(first: Int! = 10): NewlyUnread!
 
   """
   What a device lacks in one channel: the messages after its cursor, or the order to start afresh from the newest
@@ -297,6 +316,13 @@ type Mutation {
 
   "Mutes or unmutes a channel for the viewer. A muted channel is left out of lists and totals; its own badge counts on."
   setMuted(channelId: ID!, muted: Boolean!): Badge!
+
+  """
+  The messages screen was opened: what the viewer was shown up to asOf, as newlyUnread gave it, counts no more. Without
+  asOf, or with a later one than there is, up to now. It never goes back, so a retry is safe. Badges and read cursors stay
+  as they are.
+  """
+  acknowledge(asOf: Position): NewlyUnread!
 
   """
   The device has received messages and keeps them: for at most 1,000 channels, the newest seq that it holds and,
@@ -364,6 +390,12 @@ type Subscription {
   badgeChanged(channelIds: [ID!], includeMuted: Boolean! = false): BadgeChange!
 
   """
+  What newlyUnread says: at first, and whenever it changes. With viewing the messages screen is open: what this stream has
+  shown is acknowledged, at most once a second.
+  """
+  newlyUnreadChanged(viewing: Boolean! = false): NewlyUnread!
+
+  """
   What happens in one channel: messages after the seq that the caller holds, and deletions after the version of its
   last answer or event, from the log and then as they happen; of what is left out, from now on. storeEpoch is that of
   the last answer. Where that is not to be had, or the reader falls 1,000 events behind, ResyncNeeded comes in their
@@ -379,6 +411,8 @@ type Viewer {
   id: ID!
   "The ` + "`" + `name` + "`" + ` that their tokens tell."
   displayName: String!
+  "newlyUnread's count, to 99."
+  newlyUnreadCount: Int!
   "What the app's icon shows: over all channels that are not muted."
   badgeTotal: BadgeTotal!
 }
@@ -569,6 +603,30 @@ type BadgeChange {
   total: BadgeTotal!
   "Names the data that versions and seqs belong to."
   storeEpoch: ID!
+}
+
+"Who wrote since the acknowledge. The number is counted to 99, everywhere."
+type NewlyUnread {
+  "How many different people, 99 at most."
+  count: Int!
+  "Whether there are more than count."
+  capped: Boolean!
+  "What to draw: the number, or 99+."
+  label: String!
+  "Newest first."
+  senders: [NewlyUnreadSender!]!
+  "All who wrote up to here are counted. Give it to acknowledge, and whoever writes later counts."
+  asOf: Position!
+  "When the viewer acknowledged last."
+  acknowledgedAt: Time
+}
+
+"Somebody who wrote."
+type NewlyUnreadSender {
+  "Who they are."
+  user: User!
+  "About when they wrote last, of what counts."
+  latestAt: Time!
 }
 
 "Where a page stands in its list."
@@ -935,6 +993,34 @@ func (ec *executionContext) childFields_Message(ctx context.Context, field graph
 	return nil, fmt.Errorf("no field named %q was found under type Message", field.Name)
 }
 
+func (ec *executionContext) childFields_NewlyUnread(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "count":
+		return ec.fieldContext_NewlyUnread_count(ctx, field)
+	case "capped":
+		return ec.fieldContext_NewlyUnread_capped(ctx, field)
+	case "label":
+		return ec.fieldContext_NewlyUnread_label(ctx, field)
+	case "senders":
+		return ec.fieldContext_NewlyUnread_senders(ctx, field)
+	case "asOf":
+		return ec.fieldContext_NewlyUnread_asOf(ctx, field)
+	case "acknowledgedAt":
+		return ec.fieldContext_NewlyUnread_acknowledgedAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NewlyUnread", field.Name)
+}
+
+func (ec *executionContext) childFields_NewlyUnreadSender(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "user":
+		return ec.fieldContext_NewlyUnreadSender_user(ctx, field)
+	case "latestAt":
+		return ec.fieldContext_NewlyUnreadSender_latestAt(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type NewlyUnreadSender", field.Name)
+}
+
 func (ec *executionContext) childFields_PageInfo(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "hasNextPage":
@@ -1011,6 +1097,8 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_id(ctx, field)
 	case "displayName":
 		return ec.fieldContext_Viewer_displayName(ctx, field)
+	case "newlyUnreadCount":
+		return ec.fieldContext_Viewer_newlyUnreadCount(ctx, field)
 	case "badgeTotal":
 		return ec.fieldContext_Viewer_badgeTotal(ctx, field)
 	}
@@ -1230,6 +1318,20 @@ func (ec *executionContext) field_Channel_messages_args(ctx context.Context, raw
 		return nil, err
 	}
 	args["last"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Mutation_acknowledge_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "asOf",
+		func(ctx context.Context, v any) (*newlyunread.Position, error) {
+			return ec.unmarshalOPosition2ᚖtidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["asOf"] = arg0
 	return args, nil
 }
 
@@ -1581,6 +1683,20 @@ func (ec *executionContext) field_Query_channel_args(ctx context.Context, rawArg
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_newlyUnread_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_syncChannel_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1738,6 +1854,20 @@ func (ec *executionContext) field_Subscription_channelEvents_args(ctx context.Co
 		return nil, err
 	}
 	args["storeEpoch"] = arg3
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_newlyUnreadChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "viewing",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["viewing"] = arg0
 	return args, nil
 }
 
@@ -4018,6 +4148,50 @@ func (ec *executionContext) fieldContext_Mutation_setMuted(ctx context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_acknowledge(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_acknowledge(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().Acknowledge(ctx, fc.Args["asOf"].(*newlyunread.Position))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v newlyunread.Shown) graphql.Marshaler {
+			return ec.marshalNNewlyUnread2tidemarkᚋinternalᚋnewlyunreadᚐShown(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_acknowledge(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NewlyUnread(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_acknowledge_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Mutation_confirmDelivery(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4326,6 +4500,231 @@ func (ec *executionContext) fieldContext_Mutation_removeMember(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _NewlyUnread_count(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_count(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Count(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_count(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnread", field, true, false, "Int")
+}
+
+func (ec *executionContext) _NewlyUnread_capped(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_capped(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Capped(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_capped(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnread", field, true, false, "Boolean")
+}
+
+func (ec *executionContext) _NewlyUnread_label(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_label(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Label(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_label(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnread", field, true, false, "String")
+}
+
+func (ec *executionContext) _NewlyUnread_senders(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_senders(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Senders, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []newlyunread.Sender) graphql.Marshaler {
+			return ec.marshalNNewlyUnreadSender2ᚕtidemarkᚋinternalᚋnewlyunreadᚐSenderᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_senders(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NewlyUnread",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NewlyUnreadSender(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _NewlyUnread_asOf(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_asOf(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AsOf, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v newlyunread.Position) graphql.Marshaler {
+			return ec.marshalNPosition2tidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_asOf(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnread", field, false, false, "Position")
+}
+
+func (ec *executionContext) _NewlyUnread_acknowledgedAt(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnread_acknowledgedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AcknowledgedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *time.Time) graphql.Marshaler {
+			return ec.marshalOTime2ᚖtimeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnread_acknowledgedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnread", field, false, false, "Time")
+}
+
+func (ec *executionContext) _NewlyUnreadSender_user(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Sender) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnreadSender_user(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.resolveBatch_NewlyUnreadSender_user(ctx, field, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v person.Person) graphql.Marshaler {
+			return ec.marshalNUser2tidemarkᚋinternalᚋpersonᚐPerson(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnreadSender_user(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "NewlyUnreadSender",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_User(ctx, field)
+		},
+	}
+	return fc, nil
+}
+func (ec *executionContext) resolveBatch_NewlyUnreadSender_user(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Sender) (any, error) {
+	resolver := ec.Resolvers.NewlyUnreadSender()
+	if batch, ok := graphql.BatchParentsFor[*newlyunread.Sender](ctx, "NewlyUnreadSender"); ok {
+		result := batch.FieldResult(field, func() (any, error) {
+			return resolver.User(ctx, batch.Parents)
+		})
+		return graphql.ResolveBatchGroupResult[person.Person](
+			ctx,
+			batch.Index,
+			len(batch.Parents),
+			result,
+			"NewlyUnreadSender.user",
+			batch.IndexMap,
+		)
+	}
+	results, err := resolver.User(ctx, []*newlyunread.Sender{obj})
+	return graphql.ResolveBatchSingleResult[person.Person](
+		ctx,
+		results,
+		err,
+		"NewlyUnreadSender.user",
+	)
+}
+
+func (ec *executionContext) _NewlyUnreadSender_latestAt(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Sender) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_NewlyUnreadSender_latestAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LatestAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_NewlyUnreadSender_latestAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("NewlyUnreadSender", field, false, false, "Time")
+}
+
 func (ec *executionContext) _PageInfo_hasNextPage(ctx context.Context, field graphql.CollectedField, obj *connection.PageInfo) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -4488,6 +4887,50 @@ func (ec *executionContext) fieldContext_Query_badges(ctx context.Context, field
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Query_badges_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_newlyUnread(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_newlyUnread(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().NewlyUnread(ctx, fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v newlyunread.Shown) graphql.Marshaler {
+			return ec.marshalNNewlyUnread2tidemarkᚋinternalᚋnewlyunreadᚐShown(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_newlyUnread(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NewlyUnread(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_newlyUnread_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -4879,6 +5322,50 @@ func (ec *executionContext) fieldContext_Subscription_badgeChanged(ctx context.C
 	return fc, nil
 }
 
+func (ec *executionContext) _Subscription_newlyUnreadChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_newlyUnreadChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().NewlyUnreadChanged(ctx, fc.Args["viewing"].(bool))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v newlyunread.Shown) graphql.Marshaler {
+			return ec.marshalNNewlyUnread2tidemarkᚋinternalᚋnewlyunreadᚐShown(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_newlyUnreadChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NewlyUnread(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_newlyUnreadChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Subscription_channelEvents(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
 	return graphql.ResolveFieldStream(
 		ctx,
@@ -5233,6 +5720,29 @@ func (ec *executionContext) _Viewer_displayName(ctx context.Context, field graph
 }
 func (ec *executionContext) fieldContext_Viewer_displayName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Viewer", field, true, true, "String")
+}
+
+func (ec *executionContext) _Viewer_newlyUnreadCount(ctx context.Context, field graphql.CollectedField, obj *person.Viewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Viewer_newlyUnreadCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Viewer().NewlyUnreadCount(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Viewer_newlyUnreadCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Viewer", field, true, true, "Int")
 }
 
 func (ec *executionContext) _Viewer_badgeTotal(ctx context.Context, field graphql.CollectedField, obj *person.Viewer) (ret graphql.Marshaler) {
@@ -7419,6 +7929,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
+		case "acknowledge":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_acknowledge(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		case "confirmDelivery":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Mutation_confirmDelivery(ctx, field)
@@ -7467,6 +7984,103 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			})
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var newlyUnreadImplementors = []string{"NewlyUnread"}
+
+func (ec *executionContext) _NewlyUnread(ctx context.Context, sel ast.SelectionSet, obj *newlyunread.Shown) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, newlyUnreadImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NewlyUnread")
+		case "count":
+			out.Values[i] = ec._NewlyUnread_count(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "capped":
+			out.Values[i] = ec._NewlyUnread_capped(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "label":
+			out.Values[i] = ec._NewlyUnread_label(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "senders":
+			out.Values[i] = ec._NewlyUnread_senders(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "asOf":
+			out.Values[i] = ec._NewlyUnread_asOf(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "acknowledgedAt":
+			out.Values[i] = ec._NewlyUnread_acknowledgedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var newlyUnreadSenderImplementors = []string{"NewlyUnreadSender"}
+
+func (ec *executionContext) _NewlyUnreadSender(ctx context.Context, sel ast.SelectionSet, obj *newlyunread.Sender) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, newlyUnreadSenderImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("NewlyUnreadSender")
+		case "user":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._NewlyUnreadSender_user(ctx, field, obj)
+				})
+		case "latestAt":
+			out.Values[i] = ec._NewlyUnreadSender_latestAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
 			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -7563,6 +8177,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_badges(ctx, field)
+				})
+		case "newlyUnread":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_newlyUnread(ctx, field)
 				})
 		case "syncChannel":
 			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
@@ -7709,6 +8329,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 	switch fields[0].Name {
 	case "badgeChanged":
 		return ec._Subscription_badgeChanged(ctx, fields[0])
+	case "newlyUnreadChanged":
+		return ec._Subscription_newlyUnreadChanged(ctx, fields[0])
 	case "channelEvents":
 		return ec._Subscription_channelEvents(ctx, fields[0])
 	default:
@@ -7899,6 +8521,12 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Viewer_displayName(ctx, field, obj)
+				})
+		case "newlyUnreadCount":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Viewer_newlyUnreadCount(ctx, field, obj)
 				})
 		case "badgeTotal":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
@@ -8677,8 +9305,47 @@ func (ec *executionContext) marshalNMessage2ᚕtidemarkᚋinternalᚋchannelᚐM
 	return ret
 }
 
+func (ec *executionContext) marshalNNewlyUnread2tidemarkᚋinternalᚋnewlyunreadᚐShown(ctx context.Context, sel ast.SelectionSet, v newlyunread.Shown) graphql.Marshaler {
+	return ec._NewlyUnread(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNewlyUnreadSender2tidemarkᚋinternalᚋnewlyunreadᚐSender(ctx context.Context, sel ast.SelectionSet, v newlyunread.Sender) graphql.Marshaler {
+	return ec._NewlyUnreadSender(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNNewlyUnreadSender2ᚕtidemarkᚋinternalᚋnewlyunreadᚐSenderᚄ(ctx context.Context, sel ast.SelectionSet, v []newlyunread.Sender) graphql.Marshaler {
+	ctx = graphql.WithBatchParentValues(ctx, "NewlyUnreadSender", v)
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNNewlyUnreadSender2tidemarkᚋinternalᚋnewlyunreadᚐSender(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNPageInfo2tidemarkᚋgraphᚋconnectionᚐPageInfo(ctx context.Context, sel ast.SelectionSet, v connection.PageInfo) graphql.Marshaler {
 	return ec._PageInfo(ctx, sel, &v)
+}
+
+func (ec *executionContext) unmarshalNPosition2tidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx context.Context, v any) (newlyunread.Position, error) {
+	res, err := scalar.UnmarshalPosition(ctx, v)
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNPosition2tidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx context.Context, sel ast.SelectionSet, v newlyunread.Position) graphql.Marshaler {
+	_ = sel
+	res := scalar.MarshalPosition(v)
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "Position!")
+	}
+	return graphql.WrapContextMarshaler(ctx, res)
 }
 
 func (ec *executionContext) unmarshalNReadCursor2tidemarkᚋinternalᚋreadstateᚐCursor(ctx context.Context, v any) (readstate.Cursor, error) {
@@ -9207,6 +9874,23 @@ func (ec *executionContext) marshalOInt2ᚖint(ctx context.Context, sel ast.Sele
 	return graphql.WrapContextMarshaler(ctx, res)
 }
 
+func (ec *executionContext) unmarshalOPosition2ᚖtidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx context.Context, v any) (*newlyunread.Position, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := scalar.UnmarshalPosition(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOPosition2ᚖtidemarkᚋinternalᚋnewlyunreadᚐPosition(ctx context.Context, sel ast.SelectionSet, v *newlyunread.Position) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	res := scalar.MarshalPosition(*v)
+	return graphql.WrapContextMarshaler(ctx, res)
+}
+
 func (ec *executionContext) unmarshalOSeq2ᚖtidemarkᚋinternalᚋidᚐSeq(ctx context.Context, v any) (*id.Seq, error) {
 	if v == nil {
 		return nil, nil
@@ -9262,6 +9946,23 @@ func (ec *executionContext) unmarshalOTime2timeᚐTime(ctx context.Context, v an
 func (ec *executionContext) marshalOTime2timeᚐTime(ctx context.Context, sel ast.SelectionSet, v time.Time) graphql.Marshaler {
 	_ = sel
 	res := scalar.MarshalTime(v)
+	return graphql.WrapContextMarshaler(ctx, res)
+}
+
+func (ec *executionContext) unmarshalOTime2ᚖtimeᚐTime(ctx context.Context, v any) (*time.Time, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := scalar.UnmarshalTime(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOTime2ᚖtimeᚐTime(ctx context.Context, sel ast.SelectionSet, v *time.Time) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	res := scalar.MarshalTime(*v)
 	return graphql.WrapContextMarshaler(ctx, res)
 }
 

@@ -4,6 +4,7 @@ package scalar
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
 )
 
 // MarshalChannelID writes a channel's id as a decimal string.
@@ -165,4 +167,28 @@ func quoted(n int64) plain {
 		text := strconv.AppendInt([]byte{'"'}, n, 10)
 		_, _ = w.Write(append(text, '"'))
 	}
+}
+
+// MarshalPosition writes a position in a form that nobody counts with.
+func MarshalPosition(p newlyunread.Position) graphql.ContextMarshaler {
+	text := base64.RawURLEncoding.EncodeToString(strconv.AppendInt(nil, int64(p), 10))
+	return plain(func(w io.Writer) { graphql.MarshalString(text).MarshalGQL(w) })
+}
+
+// UnmarshalPosition reads a position that was given out, or one that could have been.
+func UnmarshalPosition(ctx context.Context, v any) (newlyunread.Position, error) {
+	text, _ := v.(string)
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return 0, wrongPosition(ctx)
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < 0 || strconv.FormatInt(n, 10) != string(raw) {
+		return 0, wrongPosition(ctx)
+	}
+	return newlyunread.Position(n), nil
+}
+
+func wrongPosition(ctx context.Context) error {
+	return fault.BadInput(argument(ctx), "must be a position as newlyUnread gave it")
 }

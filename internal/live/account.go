@@ -100,7 +100,14 @@ func (h *Hub) drop(a *account) {
 	a.forget(h)
 	delete(h.accounts, a.user)
 	delete(h.reload, a)
-	h.broker.Unsubscribe(userTopic(a.user))
+	h.releaseUser(a.user)
+}
+
+// releaseUser ends hearing of a person if nobody looks at anything of theirs.
+func (h *Hub) releaseUser(user id.User) {
+	if h.accounts[user] == nil && h.icons[user] == nil {
+		h.broker.Unsubscribe(userTopic(user))
+	}
 }
 
 // errDropped says that nobody subscribes to an account any more.
@@ -161,9 +168,7 @@ func (h *Hub) read(ctx context.Context, r reading) error {
 		defer h.mu.Unlock()
 		close(a.loading)
 		a.loading, a.left = nil, nil
-		if h.accounts[a.user] == nil { // it was dropped, perhaps before its topic was subscribed to
-			h.broker.Unsubscribe(userTopic(a.user))
-		}
+		h.releaseUser(a.user) // it was dropped perhaps, before its topic was subscribed to
 		for _, s := range holding {
 			s.holds--
 			h.release(s)

@@ -51,6 +51,13 @@ func (h *Hub) MembersChanged(change channel.Change) {
 	}
 }
 
+// NewlyUnreadChanged implements newlyunread.Announcer.
+func (h *Hub) NewlyUnreadChanged(users []id.User) {
+	for _, user := range users {
+		h.announce(&announcement{Icon: &icon{User: user}})
+	}
+}
+
 func (h *Hub) announce(a *announcement) {
 	if epoch := h.current.Load(); epoch != nil {
 		a.Store = *epoch
@@ -183,6 +190,10 @@ func (h *Hub) receive(a *announcement) {
 	case a.Look != nil:
 		if h.accounts[a.Look.User] != nil {
 			h.markStale(readstate.Seat{UserID: a.Look.User, ChannelID: a.Look.Channel}, false)
+		}
+	case a.Icon != nil:
+		if screen := h.icons[a.Icon.User]; screen != nil {
+			h.markIcon(screen)
 		}
 	}
 }

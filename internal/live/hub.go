@@ -13,6 +13,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
 )
 
@@ -61,6 +62,8 @@ type Config struct {
 	ReconcileEvery time.Duration
 	// Settle is how long an event waits for those before it: 100 ms.
 	Settle time.Duration
+	// NewlyUnread is what the messages icon shows. Nil: nobody can subscribe to it.
+	NewlyUnread NewlyUnread
 	// Logger: slog.Default.
 	Logger *slog.Logger
 }
@@ -96,6 +99,9 @@ type Hub struct {
 	gaps     []*stretch              // those with events that wait for others
 	behind   map[*EventStream]struct{}
 	reload   map[*account]struct{}
+	icons    map[id.User]*iconState
+	oldIcons map[*iconState]struct{}          // to be read again
+	shown    map[id.User]newlyunread.Position // what viewers were shown, and is to be acknowledged
 }
 
 // mark says when, in the order of marks, a seat was found to be stale, and whether by comparing.
@@ -105,9 +111,10 @@ type mark struct {
 }
 
 var (
-	_ readstate.Announcer = (*Hub)(nil)
-	_ channel.Announcer   = (*Hub)(nil)
-	_ Receiver            = (*Hub)(nil)
+	_ readstate.Announcer   = (*Hub)(nil)
+	_ channel.Announcer     = (*Hub)(nil)
+	_ newlyunread.Announcer = (*Hub)(nil)
+	_ Receiver              = (*Hub)(nil)
 )
 
 // NewHub returns a hub. It does nothing before Run.
@@ -130,6 +137,9 @@ func NewHub(store Store, past Log, broker Broker, config Config) *Hub {
 		stale:    make(map[readstate.Seat]mark),
 		behind:   make(map[*EventStream]struct{}),
 		reload:   make(map[*account]struct{}),
+		icons:    make(map[id.User]*iconState),
+		oldIcons: make(map[*iconState]struct{}),
+		shown:    make(map[id.User]newlyunread.Position),
 	}
 }
 
@@ -143,6 +153,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	work.Go(func() { h.announceAll(ctx) })
 	work.Go(func() { h.mendAll(ctx) })
 	work.Go(func() { h.reconcileAll(ctx) })
+	work.Go(func() { h.acknowledgeAll(ctx) })
 	work.Wait()
 	unlink()
 	link.Wait()
@@ -230,6 +241,10 @@ func (h *Hub) storeChanged(epoch string) {
 	for _, a := range h.accounts {
 		a.forget(h)
 		h.reload[a] = struct{}{}
+	}
+	for _, i := range h.icons {
+		i.shown.AsOf = 0
+		h.markIcon(i)
 	}
 	wake(h.mend)
 }

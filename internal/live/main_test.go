@@ -10,6 +10,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
 	"tidemark/internal/postgres/pgtest"
@@ -48,6 +49,7 @@ type process struct {
 	hub        *live.Hub
 	channels   *channel.Channels
 	readStates *readstate.ReadStates
+	icons      *newlyunread.NewlyUnread
 }
 
 // start runs a process. between, if not nil, stands between the hub and its broker.
@@ -69,17 +71,25 @@ func (e engines) start(config live.Config, between func(live.Broker) live.Broker
 		broker = between(broker)
 	}
 	past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
+	config.NewlyUnread = newlyunread.New(store, nil)
 	p := &process{t: e.t, store: store, hub: live.NewHub(store, past, broker, config)}
 	p.readStates = readstate.New(store, p.hub)
 	p.channels = channel.NewChannels(store, p.readStates, p.hub)
+	p.icons = newlyunread.New(store, p.hub)
+	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Announcer: p.hub, Logger: config.Logger})
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.t.Context()))
 	ended := make(chan error, 1)
+	worked := make(chan error, 1)
 	go func() { ended <- p.hub.Run(ctx) }()
+	go func() { worked <- worker.Run(ctx) }()
 	e.t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			e.t.Errorf("the hub: %v", err)
+		}
+		if err := <-worked; err != nil {
+			e.t.Errorf("the worker: %v", err)
 		}
 		_ = client.Close()
 		store.Close()

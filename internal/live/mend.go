@@ -95,9 +95,13 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		for e := range h.behind {
 			streams = append(streams, e)
 		}
+		var icons []*iconState
+		for i := range h.oldIcons {
+			icons = append(icons, i)
+		}
 		seats, marks, limit := h.someStale()
 		h.mu.Unlock()
-		if len(accounts)+len(streams)+len(seats) == 0 {
+		if len(accounts)+len(streams)+len(seats)+len(icons) == 0 {
 			return nil
 		}
 		var group errgroup.Group // one that fails must not end the others
@@ -107,6 +111,9 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		}
 		for _, e := range streams {
 			group.Go(func() error { return h.readBehind(ctx, e) })
+		}
+		for _, i := range icons {
+			group.Go(func() error { return h.readIcon(ctx, i) })
 		}
 		group.Go(func() error { return h.readStale(ctx, seats, marks, limit) })
 		if err := group.Wait(); err != nil {

@@ -19,6 +19,7 @@ type announcement struct {
 	Event  *event  `json:"event,omitempty"`  // on the channel's topic
 	Badges *badges `json:"badges,omitempty"` // on the person's
 	Look   *look   `json:"look,omitempty"`   // on the person's
+	Icon   *icon   `json:"icon,omitempty"`   // on the person's
 }
 
 // event is one version of a channel's head.
@@ -63,14 +64,21 @@ type look struct {
 	Channel id.Channel `json:"channel"`
 }
 
+// icon says that who wrote to a person may be others than before.
+type icon struct {
+	User id.User `json:"user"`
+}
+
 func (a *announcement) topic() Topic {
 	switch {
 	case a.Event != nil:
 		return channelTopic(a.Event.Channel)
 	case a.Badges != nil:
 		return userTopic(a.Badges.Badges[0].UserID)
-	default:
+	case a.Look != nil:
 		return userTopic(a.Look.User)
+	default:
+		return userTopic(a.Icon.User)
 	}
 }
 
@@ -97,6 +105,6 @@ func (a *announcement) whole() bool {
 	case a.Badges != nil:
 		return len(a.Badges.Badges) > 0
 	default:
-		return a.Look != nil
+		return a.Look != nil || a.Icon != nil
 	}
 }

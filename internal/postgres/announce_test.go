@@ -29,10 +29,6 @@ func TestAMoveIsAnnouncedAfterItsCallerHasGone(t *testing.T) {
 			_, err := r.MarkUnread(ctx, ben, group, 1, nil, 99)
 			return err
 		},
-		"SetMuted": func(ctx context.Context, r *readstate.ReadStates, group id.Channel) error {
-			_, err := r.SetMuted(ctx, ben, group, true, 99)
-			return err
-		},
 	} {
 		t.Run(query, func(t *testing.T) {
 			t.Parallel()

@@ -184,6 +184,9 @@ func (h *head) Join(ctx context.Context, users []id.User) (change channel.Change
 }
 
 func (h *head) Leave(ctx context.Context, user id.User) (change channel.Change, err error) {
+	if err := h.store.flushOutbox(ctx, h.tx, user, h.channel, true); err != nil {
+		return change, err
+	}
 	left, err := h.store.q.LeaveChannel(ctx, h.tx, int64(user), int64(h.channel))
 	if err != nil || left == 0 {
 		return change, err

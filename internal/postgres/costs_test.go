@@ -164,7 +164,7 @@ func TestASendCostsTheSameInAnyChannel(t *testing.T) {
 	}
 	fewRows, fewBytes := cost(4)
 	manyRows, manyBytes := cost(50_000)
-	want := map[string]int{"channel_head": 1, "channel_read_state": 1, "message": 1, "mention": 2}
+	want := map[string]int{"channel_head": 1, "channel_read_state": 1, "message": 1, "mention": 2, "outbox": 1}
 	if !maps.Equal(fewRows, want) || !maps.Equal(manyRows, want) {
 		t.Errorf("rows written with 4 members %v, with 50,000 %v, want %v", fewRows, manyRows, want)
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/id"
@@ -120,10 +121,22 @@ func (s *Store) Retreat(ctx context.Context, user id.User, channel id.Channel, s
 
 // SetMuted implements readstate.Store.
 func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool) error {
-	_, err := again(ctx, s, func() (int64, error) {
-		return s.q.SetMuted(ctx, s.pool, dbsqlc.SetMutedParams{Muted: muted, UserID: int64(user), ChannelID: int64(channel)})
+	return s.inTx(ctx, func(tx pgx.Tx) error {
+		if muted { // what came until now came to a channel that was not
+			if err := s.flushOutbox(ctx, tx, user, channel, false); err != nil {
+				return err
+			}
+		}
+		_, err := s.q.SetMuted(ctx, tx, dbsqlc.SetMutedParams{Muted: muted, UserID: int64(user), ChannelID: int64(channel)})
+		return err
 	})
-	return err
+}
+
+// flushOutbox finds out which of the messages that wait in a channel count for a person who is about to mute or leave it.
+func (s *Store) flushOutbox(ctx context.Context, tx pgx.Tx, user id.User, channel id.Channel, leaving bool) error {
+	return s.q.FlushOutbox(ctx, tx, dbsqlc.FlushOutboxParams{
+		UserID: int64(user), ChannelID: int64(channel), MaxMembers: s.maxMembers, Leaving: leaving,
+	})
 }
 
 func badge(row dbsqlc.ListBadgesOfRow) readstate.Badge {

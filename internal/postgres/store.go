@@ -13,6 +13,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
@@ -27,6 +28,8 @@ type Config struct {
 	StatementTimeout time.Duration
 	// LockTimeout ends the wait for a lock on the server: 3 s.
 	LockTimeout time.Duration
+	// NewlyUnreadMaxMembers is the largest group in which every message counts as newly unread: 100.
+	NewlyUnreadMaxMembers int
 	// Tracer, if set, sees every query.
 	Tracer pgx.QueryTracer
 }
@@ -42,16 +45,19 @@ const (
 
 // Store keeps everything that must last.
 type Store struct {
-	pool *pgxpool.Pool
-	q    *dbsqlc.Queries
+	pool       *pgxpool.Pool
+	q          *dbsqlc.Queries
+	maxMembers int32
 }
 
 var (
-	_ readstate.Store = (*Store)(nil)
-	_ channel.Store   = (*Store)(nil)
-	_ delivery.Store  = (*Store)(nil)
-	_ live.Store      = (*Store)(nil)
-	_ person.Store    = (*Store)(nil)
+	_ readstate.Store   = (*Store)(nil)
+	_ channel.Store     = (*Store)(nil)
+	_ delivery.Store    = (*Store)(nil)
+	_ live.Store        = (*Store)(nil)
+	_ newlyunread.Store = (*Store)(nil)
+	_ newlyunread.Queue = (*Store)(nil)
+	_ person.Store      = (*Store)(nil)
 )
 
 // Open returns a store whose connections are made when they are needed: it does not fail because Postgres is away.
@@ -95,7 +101,8 @@ func Open(ctx context.Context, config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open postgres: %w", err)
 	}
-	return &Store{pool: opened, q: dbsqlc.New()}, nil
+	members := cmp.Or(config.NewlyUnreadMaxMembers, newlyunread.DefaultMaxMembers)
+	return &Store{pool: opened, q: dbsqlc.New(), maxMembers: int32(min(members, 1_000_000))}, nil //nolint:gosec // bounded on the line
 }
 
 // Close waits for connections in use to come back, and closes them all.

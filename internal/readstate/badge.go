@@ -67,7 +67,7 @@ func (t Total) Mentions(cap int) (Count, error) { return count(t.Naming, cap) }
 
 // Shown is what a badge shows: both counts to the default cap.
 func (t Total) Shown() (unread, mentions Count) {
-	return countTo(t.Countable, DefaultCap), countTo(t.Naming, DefaultCap)
+	return CountTo(t.Countable, DefaultCap), CountTo(t.Naming, DefaultCap)
 }
 
 // Add counts a badge in.
@@ -105,10 +105,11 @@ func count(n, limit int) (Count, error) {
 	if err := CheckCap(limit); err != nil {
 		return Count{}, err
 	}
-	return countTo(n, limit), nil
+	return CountTo(n, limit), nil
 }
 
-func countTo(n, limit int) Count {
+// CountTo is a number to show, at most limit.
+func CountTo(n, limit int) Count {
 	return Count{Count: min(n, limit), Capped: n > limit}
 }
 

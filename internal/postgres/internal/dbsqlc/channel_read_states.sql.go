@@ -485,9 +485,17 @@ func (q *Queries) RetreatReadState(ctx context.Context, db DBTX, arg RetreatRead
 }
 
 const setMuted = `-- name: SetMuted :execrows
-UPDATE channel_read_state
-SET muted = $1, version = version + 1
-WHERE user_id = $2 AND channel_id = $3 AND member AND muted <> $1
+UPDATE channel_read_state rs
+SET
+    muted = $1,
+    muted_until_seq = CASE WHEN rs.muted THEN h.high_water_seq ELSE rs.muted_until_seq END,
+    version = rs.version + 1
+FROM channel_head h
+WHERE rs.user_id = $2
+    AND rs.channel_id = $3
+    AND h.channel_id = rs.channel_id
+    AND rs.member
+    AND rs.muted <> $1
 `
 
 type SetMutedParams struct {
@@ -496,7 +504,8 @@ type SetMutedParams struct {
 	ChannelID int64
 }
 
-// SetMuted mutes or unmutes a channel for one person. Where it is so already, nothing is written.
+// SetMuted mutes or unmutes a channel for one person. Where it is so already, nothing is written. What came while it was
+// muted stays so where it is still to be found out to whom it counts.
 func (q *Queries) SetMuted(ctx context.Context, db DBTX, arg SetMutedParams) (int64, error) {
 	result, err := db.Exec(ctx, setMuted, arg.Muted, arg.UserID, arg.ChannelID)
 	if err != nil {

@@ -335,7 +335,7 @@ WITH head AS (
             SELECT FROM channel_read_state rs
             WHERE rs.user_id = $1 AND rs.channel_id = $3 AND rs.member
         )
-    RETURNING h.channel_id, h.high_water_seq, h.version, h.activity
+    RETURNING h.channel_id, h.high_water_seq, h.version, h.activity, h.member_count
 ),
 sent_by AS (
     UPDATE channel_read_state rs
@@ -357,6 +357,11 @@ mentioned AS (
     FROM head, unnest($4::bigint[]) AS named (user_id)
     WHERE NOT $2::boolean
     RETURNING user_id
+),
+queued AS (
+    INSERT INTO outbox (channel_id, seq, sender_id, member_count, mentions, everyone)
+    SELECT head.channel_id, head.high_water_seq, $1, head.member_count, $4, $2
+    FROM head
 ),
 sent AS (
     INSERT INTO message (

@@ -1,0 +1,147 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
+	"tidemark/internal/postgres/internal/dbsqlc"
+)
+
+// NewlyUnread implements newlyunread.Store.
+func (s *Store) NewlyUnread(ctx context.Context, user id.User, limit int) ([]newlyunread.Sender, newlyunread.Position, *time.Time, error) {
+	row, err := again(ctx, s, func() (dbsqlc.GetNewlyUnreadRow, error) {
+		return s.q.GetNewlyUnread(ctx, s.pool, int64(user), int32(limit)) //nolint:gosec // a page
+	})
+	if err != nil {
+		return nil, 0, nil, err
+	}
+	senders := make([]newlyunread.Sender, len(row.Senders))
+	for i, sender := range row.Senders {
+		senders[i] = newlyunread.Sender{UserID: id.User(sender), LatestAt: time.UnixMicro(row.Latest[i]).UTC()}
+	}
+	return senders, newlyunread.Position(row.Position), row.AcknowledgedAt, nil
+}
+
+// Acknowledge implements newlyunread.Store.
+func (s *Store) Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position) error {
+	_, err := again(ctx, s, func() (struct{}, error) {
+		return struct{}{}, s.q.Acknowledge(ctx, s.pool, int64(user), (*int64)(asOf))
+	})
+	return err
+}
+
+// KeepWorker implements newlyunread.Queue.
+func (s *Store) KeepWorker(ctx context.Context, worker string, within time.Duration) (int, error) {
+	living, err := again(ctx, s, func() (int32, error) {
+		return s.q.KeepWorker(ctx, s.pool, worker, within.Milliseconds())
+	})
+	return int(living), err
+}
+
+// ForgetWorker implements newlyunread.Queue.
+func (s *Store) ForgetWorker(ctx context.Context, worker string) error {
+	return translate(s.q.ForgetWorker(ctx, s.pool, worker))
+}
+
+// RenewLeases implements newlyunread.Queue.
+func (s *Store) RenewLeases(ctx context.Context, worker string, most int, length time.Duration) ([]newlyunread.Lease, error) {
+	rows, err := again(ctx, s, func() ([]dbsqlc.RenewLeasesRow, error) {
+		return s.q.RenewLeases(ctx, s.pool, dbsqlc.RenewLeasesParams{
+			Owner: worker, Most: int64(most), LengthMs: length.Milliseconds(),
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	var kept []newlyunread.Lease
+	for _, row := range rows {
+		if row.Kept {
+			kept = append(kept, newlyunread.Lease{Partition: newlyunread.Partition(row.Partition), Fence: row.Fence})
+		}
+	}
+	return kept, nil
+}
+
+// ClaimLeases implements newlyunread.Queue.
+func (s *Store) ClaimLeases(ctx context.Context, worker string, most int, length time.Duration) ([]newlyunread.Lease, error) {
+	rows, err := s.q.ClaimLeases(ctx, s.pool, dbsqlc.ClaimLeasesParams{
+		Owner: worker, LengthMs: length.Milliseconds(), Most: int32(most), //nolint:gosec // as many as there are partitions
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	claimed := make([]newlyunread.Lease, len(rows))
+	for i, row := range rows {
+		claimed[i] = newlyunread.Lease{
+			Partition: newlyunread.Partition(row.Partition), Fence: row.Fence, Attempts: int(row.Attempts),
+		}
+	}
+	return claimed, nil
+}
+
+// Pending implements newlyunread.Queue.
+func (s *Store) Pending(ctx context.Context, partitions []newlyunread.Partition) ([]newlyunread.Partition, error) {
+	mine := make([]int16, len(partitions))
+	for i, p := range partitions {
+		mine[i] = int16(p)
+	}
+	rows, err := again(ctx, s, func() ([]int16, error) { return s.q.ListPending(ctx, s.pool, mine) })
+	if err != nil {
+		return nil, err
+	}
+	pending := make([]newlyunread.Partition, len(rows))
+	for i, p := range rows {
+		pending[i] = newlyunread.Partition(p)
+	}
+	return pending, nil
+}
+
+// Relay implements newlyunread.Queue.
+func (s *Store) Relay(ctx context.Context, fence int64, batch int) error {
+	_, err := s.q.RelayOutbox(ctx, s.pool, dbsqlc.RelayOutboxParams{
+		MaxMembers: s.maxMembers, Fence: fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
+	})
+	return translate(err)
+}
+
+// Project implements newlyunread.Queue.
+func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int) ([]id.User, error) {
+	rows, err := s.q.StoreArrivals(ctx, s.pool, dbsqlc.StoreArrivalsParams{
+		Partition: int16(lease.Partition), Fence: lease.Fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
+	})
+	if err != nil {
+		return nil, translate(err)
+	}
+	changed := make([]id.User, len(rows))
+	for i, user := range rows {
+		changed[i] = id.User(user)
+	}
+	return changed, nil
+}
+
+// BeginAttempt implements newlyunread.Queue.
+func (s *Store) BeginAttempt(ctx context.Context, lease newlyunread.Lease) (int, error) {
+	attempts, err := s.q.BeginAttempt(ctx, s.pool, int16(lease.Partition), lease.Fence)
+	if noRows(err) { // somebody else's by now
+		return 0, nil
+	}
+	return int(attempts), translate(err)
+}
+
+// Park implements newlyunread.Queue.
+func (s *Store) Park(ctx context.Context, partition newlyunread.Partition) (err error) {
+	if partition < 0 {
+		_, err = s.q.ParkMessage(ctx, s.pool)
+	} else {
+		_, err = s.q.ParkEvent(ctx, s.pool, int16(partition))
+	}
+	return translate(err)
+}
+
+// Parked counts what was set aside.
+func (s *Store) Parked(ctx context.Context) (int, error) {
+	parked, err := again(ctx, s, func() (int64, error) { return s.q.CountParked(ctx, s.pool) })
+	return int(parked), err
+}

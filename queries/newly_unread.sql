@@ -1,0 +1,261 @@
+-- name: GetNewlyUnread :one
+-- GetNewlyUnread returns who wrote to a person since they acknowledged, newest first, to a limit, and the position up to
+-- which that is all, of one moment. It reads the index alone, over as many entries as the limit.
+SELECT
+    coalesce(a.acknowledged, 0)::bigint AS acknowledged,
+    a.acknowledged_at,
+    l.position,
+    ARRAY(
+        SELECT v.sender
+        FROM arrival v
+        WHERE v.recipient = @user_id AND v.latest > coalesce(a.acknowledged, 0)
+        ORDER BY v.latest DESC
+        LIMIT @count_to
+    )::bigint[] AS senders,
+    ARRAY(
+        SELECT v.latest
+        FROM arrival v
+        WHERE v.recipient = @user_id AND v.latest > coalesce(a.acknowledged, 0)
+        ORDER BY v.latest DESC
+        LIMIT @count_to
+    )::bigint[] AS latest
+FROM lease l
+LEFT JOIN user_activity a ON a.user_id = @user_id
+WHERE l.partition = arrival_partition(@user_id);
+
+-- name: Acknowledge :exec
+-- Acknowledge moves what a person has been shown forward, to as_of or to the newest position that was given out, where
+-- that is nearer, and never back. Whoever shows the count is told by an event.
+WITH given AS (
+    SELECT l.partition, least(coalesce(sqlc.narg('as_of')::bigint, l.position), l.position) AS position
+    FROM lease l
+    WHERE l.partition = arrival_partition(@user_id)
+),
+event AS (
+    INSERT INTO arrival_event (partition, recipient)
+    SELECT given.partition, @user_id
+    FROM given
+)
+INSERT INTO user_activity AS u (user_id, acknowledged, acknowledged_at)
+SELECT @user_id, given.position, clock_timestamp()
+FROM given
+ON CONFLICT (user_id) DO UPDATE
+SET acknowledged = greatest(u.acknowledged, excluded.acknowledged), acknowledged_at = excluded.acknowledged_at;
+
+-- name: RelayOutbox :execrows
+-- RelayOutbox takes the oldest messages from the outbox and writes an event for each person to whom they count: in a
+-- channel that had at most max_members then, all its members, but for those who have it muted and are not named;
+-- elsewhere those who are named. Who joined later does not count, and neither does the sender. It does nothing for one
+-- whose lease was taken over. Messages that somebody flushes for a person at the moment are left for the next time.
+WITH held AS (
+    SELECT l.partition
+    FROM lease l
+    WHERE l.partition = -1 AND l.fence = @fence
+    FOR UPDATE
+),
+taken AS (
+    DELETE FROM outbox
+    WHERE id IN (
+        SELECT o.id
+        FROM outbox o
+        WHERE NOT o.parked AND EXISTS (SELECT FROM held)
+        ORDER BY o.id
+        LIMIT @batch_size
+        FOR UPDATE SKIP LOCKED
+    )
+    RETURNING id, channel_id, seq, sender_id, member_count, mentions, everyone
+),
+brought_to_its_end AS (
+    UPDATE lease l SET attempts = 0 FROM held WHERE l.partition = held.partition AND l.attempts > 0
+)
+INSERT INTO arrival_event (partition, recipient, sender)
+SELECT arrival_partition(counting.user_id), counting.user_id, taken.sender_id
+FROM taken
+CROSS JOIN LATERAL (
+    SELECT rs.user_id
+    FROM channel_read_state rs
+    WHERE rs.channel_id = taken.channel_id
+        AND taken.member_count <= @max_members::integer
+        AND rs.member
+        AND rs.user_id <> taken.sender_id
+        AND rs.joined_seq < taken.seq
+        AND (
+            taken.everyone
+            OR rs.user_id = ANY(taken.mentions)
+            OR NOT (rs.muted OR taken.seq <= rs.muted_until_seq)
+        )
+    UNION ALL
+    SELECT rs.user_id
+    FROM channel_read_state rs
+    WHERE rs.user_id = ANY(taken.mentions)
+        AND rs.channel_id = taken.channel_id
+        AND taken.member_count > @max_members::integer
+        AND rs.member
+        AND rs.joined_seq < taken.seq
+) AS counting
+ORDER BY taken.id;
+
+-- name: FlushOutbox :exec
+-- FlushOutbox does the relay's work for one person in one channel, before they leave it or mute it: what came until then
+-- counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others.
+WITH waiting AS (
+    SELECT o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
+    FROM outbox o
+    WHERE o.channel_id = @channel_id AND NOT o.parked
+    ORDER BY o.id
+    FOR UPDATE
+)
+INSERT INTO arrival_event (partition, recipient, sender)
+SELECT arrival_partition(rs.user_id), rs.user_id, waiting.sender_id
+FROM waiting
+JOIN channel_read_state rs ON rs.user_id = @user_id AND rs.channel_id = @channel_id AND rs.member
+CROSS JOIN LATERAL (
+    SELECT rs.user_id = ANY(waiting.mentions) OR waiting.everyone AND waiting.member_count <= @max_members::integer AS named
+) AS message
+WHERE waiting.sender_id <> rs.user_id
+    AND rs.joined_seq < waiting.seq
+    AND CASE
+        WHEN message.named THEN @leaving::boolean
+        ELSE waiting.member_count <= @max_members::integer AND NOT (rs.muted OR waiting.seq <= rs.muted_until_seq)
+    END;
+
+-- name: StoreArrivals :many
+-- StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
+-- and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
+-- within a partition, and are about the microseconds of the clock.
+WITH held AS (
+    SELECT
+        l.partition,
+        greatest(l.position, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS base
+    FROM lease l
+    WHERE l.partition = @partition AND l.fence = @fence
+    FOR UPDATE
+),
+batch AS (
+    DELETE FROM arrival_event e
+    USING held
+    WHERE e.partition = held.partition
+        AND e.id IN (
+            SELECT first.id
+            FROM arrival_event first
+            WHERE first.partition = @partition AND NOT first.parked
+            ORDER BY first.id
+            LIMIT @batch_size
+        )
+    RETURNING e.id, e.recipient, e.sender
+),
+newest AS (
+    SELECT batch.recipient, batch.sender, max(batch.id) AS id
+    FROM batch
+    WHERE batch.sender IS NOT NULL
+    GROUP BY batch.recipient, batch.sender
+),
+placed AS (
+    SELECT newest.recipient, newest.sender, held.base + row_number() OVER (ORDER BY newest.id) AS position
+    FROM newest, held
+),
+stored AS (
+    INSERT INTO arrival AS a (recipient, sender, latest)
+    SELECT placed.recipient, placed.sender, placed.position
+    FROM placed
+    ORDER BY placed.recipient, placed.sender
+    ON CONFLICT (recipient, sender) DO UPDATE
+    SET latest = excluded.latest
+    WHERE excluded.latest > a.latest
+),
+moved AS (
+    UPDATE lease l
+    SET position = held.base + (SELECT count(*) FROM placed), attempts = 0
+    FROM held
+    WHERE l.partition = held.partition
+)
+SELECT DISTINCT batch.recipient
+FROM batch
+ORDER BY batch.recipient;
+
+-- name: BeginAttempt :one
+-- BeginAttempt counts one more attempt at what failed, before it is made: if it ends the process, it has been counted.
+UPDATE lease
+SET attempts = attempts + 1
+WHERE partition = @partition AND fence = @fence
+RETURNING attempts;
+
+-- name: ParkEvent :execrows
+-- ParkEvent sets a partition's oldest event aside.
+UPDATE arrival_event first
+SET parked = true
+WHERE first.partition = @partition
+    AND first.id = (SELECT e.id FROM arrival_event e WHERE e.partition = @partition AND NOT e.parked ORDER BY e.id LIMIT 1);
+
+-- name: ParkMessage :execrows
+-- ParkMessage sets the outbox's oldest message aside.
+UPDATE outbox first
+SET parked = true
+WHERE first.id = (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1);
+
+-- name: CountParked :one
+-- CountParked counts what was set aside.
+SELECT (
+    (SELECT count(*) FROM outbox WHERE outbox.parked) + (SELECT count(*) FROM arrival_event WHERE arrival_event.parked)
+)::bigint AS parked;
+
+-- name: ListPending :many
+-- ListPending returns those of the partitions that have something to do.
+SELECT mine.partition::smallint AS partition
+FROM unnest(@partitions::smallint[]) AS mine (partition)
+WHERE CASE
+    WHEN mine.partition = -1 THEN EXISTS (SELECT FROM outbox o WHERE NOT o.parked)
+    ELSE EXISTS (SELECT FROM arrival_event e WHERE e.partition = mine.partition AND NOT e.parked)
+END
+ORDER BY mine.partition;
+
+-- name: KeepWorker :one
+-- KeepWorker notes that a worker lives, forgets those long dead, and returns how many live.
+WITH dead AS (
+    DELETE FROM worker w WHERE w.seen_at < now() - interval '1 minute' AND w.id <> @id
+),
+me AS (
+    INSERT INTO worker AS w (id, seen_at) VALUES (@id, now())
+    ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
+)
+SELECT 1 + count(*) AS living
+FROM worker other
+WHERE other.id <> @id AND other.seen_at > now() - (@within_ms::bigint) * interval '1 millisecond';
+
+-- name: ForgetWorker :exec
+-- ForgetWorker gives a worker's leases back, at its end.
+WITH gone AS (
+    DELETE FROM worker w WHERE w.id = @id
+)
+UPDATE lease l SET until = '-infinity' WHERE l.owner = @id AND l.until > now();
+
+-- name: RenewLeases :many
+-- RenewLeases keeps the leases that a worker has, at most so many, and gives back the others.
+WITH mine AS (
+    SELECT l.partition, row_number() OVER (ORDER BY l.partition) AS number
+    FROM lease l
+    WHERE l.owner = @owner AND l.until > '-infinity'
+)
+UPDATE lease l
+SET until = CASE WHEN mine.number <= @most::bigint THEN now() + (@length_ms::bigint) * interval '1 millisecond' ELSE '-infinity' END
+FROM mine
+WHERE l.partition = mine.partition AND l.owner = @owner
+RETURNING l.partition, l.fence, (mine.number <= @most::bigint)::boolean AS kept;
+
+-- name: ClaimLeases :many
+-- ClaimLeases takes free leases over, at most so many. That counts as an attempt: whoever had them may have died of it.
+UPDATE lease l
+SET
+    owner = @owner,
+    until = now() + (@length_ms::bigint) * interval '1 millisecond',
+    fence = l.fence + 1,
+    attempts = l.attempts + 1
+WHERE l.partition IN (
+    SELECT free.partition
+    FROM lease free
+    WHERE free.until < now()
+    ORDER BY free.partition
+    LIMIT @most
+    FOR UPDATE SKIP LOCKED
+)
+RETURNING l.partition, l.fence, l.attempts;
