@@ -25,6 +25,7 @@ func rules() []rule {
 	domain := []string{
 		"tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
+		"tidemark/internal/newlyunread", "tidemark/internal/verify",
 	}
 	return []rule{
 		{

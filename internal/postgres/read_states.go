@@ -121,7 +121,7 @@ func (s *Store) Retreat(ctx context.Context, user id.User, channel id.Channel, s
 
 // SetMuted implements readstate.Store.
 func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, muted bool) error {
-	return s.inTx(ctx, func(tx pgx.Tx) error {
+	mute := func(tx pgx.Tx) error {
 		if muted { // what came until now came to a channel that was not
 			if err := s.flushOutbox(ctx, tx, user, channel, false); err != nil {
 				return err
@@ -129,7 +129,9 @@ func (s *Store) SetMuted(ctx context.Context, user id.User, channel id.Channel, 
 		}
 		_, err := s.q.SetMuted(ctx, tx, dbsqlc.SetMutedParams{Muted: muted, UserID: int64(user), ChannelID: int64(channel)})
 		return err
-	})
+	}
+	_, err := again(ctx, s, func() (struct{}, error) { return struct{}{}, pgx.BeginFunc(ctx, s.pool, mute) })
+	return err
 }
 
 // flushOutbox finds out which of the messages that wait in a channel count for a person who is about to mute or leave it.

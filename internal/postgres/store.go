@@ -17,6 +17,7 @@ import (
 	"tidemark/internal/person"
 	"tidemark/internal/postgres/internal/dbsqlc"
 	"tidemark/internal/readstate"
+	"tidemark/internal/verify"
 )
 
 // Config says how to reach Postgres. Zero durations and sizes stand for the defaults named.
@@ -57,6 +58,7 @@ var (
 	_ live.Store        = (*Store)(nil)
 	_ newlyunread.Store = (*Store)(nil)
 	_ newlyunread.Queue = (*Store)(nil)
+	_ verify.Store      = (*Store)(nil)
 	_ person.Store      = (*Store)(nil)
 )
 
