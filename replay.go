@@ -15,6 +15,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/embedded"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
@@ -115,14 +116,15 @@ func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string
 	if err != nil {
 		return err
 	}
+	workers := []*newlyunread.Worker{newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store})}
 	config := replay.Config{
 		File: c.File, Speed: float64(c.Speed), Seed: c.Seed, Offset: max(largest, replayedIDs), Workers: c.Workers,
-		Progress: os.Stderr, Screens: c.Screens,
+		Progress: os.Stderr, Screens: c.Screens, NewlyUnread: newlyunread.New(store, nil), Queue: store,
 	}
 	if c.Screens == 0 {
 		readStates := readstate.New(store, nil)
 		config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, nil)
-		return c.run(ctx, config)
+		return c.run(ctx, config, workers...)
 	}
 
 	// Half of the subscribers are where everything is written, and half in a process that only hears of it.
@@ -136,16 +138,33 @@ func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string
 	if err != nil {
 		return err
 	}
+	workers = []*newlyunread.Worker{
+		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Announcer: hubs[0]}),
+		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: apart, Announcer: hubs[1]}),
+	}
 	readStates := readstate.New(store, hubs[0])
-	config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, hubs[0])
+	config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, sending{hubs[0], workers[0]})
+	config.NewlyUnread = newlyunread.New(store, hubs[0])
 	for _, hub := range hubs {
 		config.Processes = append(config.Processes, hub)
 	}
-	return c.run(ctx, config)
+	return c.run(ctx, config, workers...)
 }
 
-func (c *replayCommand) run(ctx context.Context, config replay.Config) error {
+// run replays while workers work, and tells what came of it.
+func (c *replayCommand) run(ctx context.Context, config replay.Config, workers ...*newlyunread.Worker) error {
+	working, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	for _, worker := range workers {
+		running.Go(func() {
+			if err := worker.Run(working); err != nil {
+				slog.Error("a worker has ended", "error", err)
+			}
+		})
+	}
 	report, err := replay.Run(ctx, config)
+	stop()
+	running.Wait()
 	if err == nil {
 		fmt.Println(report)
 	}

@@ -31,7 +31,7 @@ func TestReplay(t *testing.T) {
 	settings := append(engines.settings(), "TIDEMARK_DATA_DIR="+dir)
 	for _, into := range []string{"fresh", "current"} {
 		code, stdout, stderr := run(t, settings, "replay", "--screens", "50", "--into", into, smallTrace(t))
-		if code != 0 || !regexp.MustCompile(`^200 messages, 16 people, \d+ badges, 50 screens, 0 wrong\n$`).MatchString(stdout) {
+		if code != 0 || !regexp.MustCompile(`^200 messages, 16 people, \d+ badges, 50 screens, 16 icons, 0 wrong\n$`).MatchString(stdout) {
 			t.Errorf("into %s it ends with %d and prints %q\n%s", into, code, stdout, stderr)
 		}
 	}
@@ -48,7 +48,7 @@ func TestReplayWithoutRedis(t *testing.T) {
 		t.Errorf("it ends with %d and prints %q\n%s", code, stdout, stderr)
 	}
 	code, stdout, stderr = run(t, settings, "replay", "--screens", "0", trace)
-	if code != 0 || !strings.HasSuffix(stdout, " badges, 0 screens, 0 wrong\n") {
+	if code != 0 || !strings.HasSuffix(stdout, " badges, 0 screens, 16 icons, 0 wrong\n") {
 		t.Errorf("with no screens it ends with %d and prints %q\n%s", code, stdout, stderr)
 	}
 }

@@ -43,9 +43,10 @@ func (p *play) create(ctx context.Context, r *room) {
 
 // send sends a message; now and then twice at the same time, as a client does that has lost patience.
 func (p *play) send(ctx context.Context, s *seat, m message) {
+	m.when = &span{}
 	seq, copies := s.send(m), p.copies()
 	p.stage.inTurn(ctx, s, func(ctx context.Context) error {
-		err := p.deliver(ctx, s, m, seq, copies, 1)
+		err := p.icons.time(m.when, func() error { return p.deliver(ctx, s, m, seq, copies, 1) })
 		if err == nil && s.room.kind == channel.Group {
 			p.audience.turn(p.sent.Add(1))
 		}
@@ -161,11 +162,14 @@ func (p *play) mute(ctx context.Context, s *seat) {
 		return
 	}
 	muted := !s.muted
-	s.muted = muted
-	p.stage.alone(ctx, s, p.answered(s, p.copies(), func(ctx context.Context) (*readstate.Badge, error) {
+	change := s.mute(muted)
+	set := p.answered(s, p.copies(), func(ctx context.Context) (*readstate.Badge, error) {
 		badge, err := p.ReadStates.SetMuted(ctx, s.actor.id, s.room.id, muted, readstate.DefaultCap)
 		return &badge, err
-	}))
+	})
+	p.stage.alone(ctx, s, func(ctx context.Context) error {
+		return p.icons.time(&change.span, func() error { return set(ctx) })
+	})
 }
 
 // answered makes a call, so many times at once. Each must be answered with where the person stands after it.
@@ -212,7 +216,7 @@ func (p *play) leave(ctx context.Context, s *seat) {
 	if !s.member || s.room.kind != channel.Group {
 		return
 	}
-	s.member = false
+	s.leave()
 	p.away = append(p.away, s)
 	p.stage.aloneInTurn(ctx, s, func(ctx context.Context) error {
 		_, err := p.Channels.RemoveMember(ctx, s.actor.viewer(), s.room.id, s.actor.id)

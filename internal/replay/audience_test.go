@@ -35,7 +35,7 @@ func TestScreensShowTheTruth(t *testing.T) {
 	if err != nil || report.Wrong > 0 {
 		t.Errorf("%v, %v\n%s", report, err, strings.Join(report.Details, "\n"))
 	}
-	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, 499 badges, 60 screens, 0 wrong$`).MatchString(got) {
+	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, 499 badges, 60 screens, 0 icons, 0 wrong$`).MatchString(got) {
 		t.Errorf("the report is %q", got)
 	}
 	if got := shown.String(); !strings.Contains(got, "screens [##############################] 100%  60 of 60 ") {

@@ -1,5 +1,5 @@
 // Package replay sends recorded chat traffic through the service, lets people read it, and proves at the end that
-// every badge of everyone is right, also on the screens that were open all the while.
+// every badge of everyone is right, also on the screens that were open all the while, and everybody's icon.
 //
 // # What happens
 //
@@ -38,4 +38,13 @@
 // go; some watch a few channels, or muted ones too. None of them may be shown an older badge after a newer one, or
 // what it did not ask for. When all is done each must come to show what the person must see, by itself and in a
 // bounded time.
+//
+// # The icons
+//
+// Workers run all the while, and people look at who is newly unread, and some acknowledge: what they see, what they saw
+// some time ago, or without saying. Up to where one covers cannot be told from outside, as what was sent may have arrived
+// or not. It is made decidable in three ways. Half of the people never acknowledge, so all who wrote to them are known.
+// Now and then all comes to rest: nobody sends until everything has arrived, and what is acknowledged then is covered
+// exactly. And every send, mute, look and acknowledge is timed by one clock, so where one ended before another began it
+// is known which was first. Where they were truly at once, either outcome is taken, for that message alone.
 package replay

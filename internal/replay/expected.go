@@ -14,6 +14,7 @@ type actor struct {
 	id    id.User
 	seats []*seat // in the order in which they got them
 	late  []mark  // what one of their devices sent once, and may send again
+	icon  icon
 }
 
 // room is a channel as it must be.
@@ -22,6 +23,7 @@ type room struct {
 	kind     channel.Kind
 	seats    map[id.User]*seat
 	messages []message // the one with seq n at n-1
+	members  int
 
 	turn act // the last that everything must come after which follows in the channel
 }
@@ -35,6 +37,10 @@ type message struct {
 	mentions []id.User // those of them for whom it counts: who were members, without the sender
 	everyone bool
 	deleted  bool
+
+	toAll   bool  // as it was sent
+	members int   // then
+	when    *span // it was sent; its act fills it in
 }
 
 // seat is a person in a channel, or out of it again.
@@ -43,6 +49,7 @@ type seat struct {
 	actor *actor
 	room  *room
 	sent  []id.Seq // their messages since they joined
+	stays []*stay
 
 	alone  act   // the last that all they do in the channel must come after
 	beside []act // what they have done since
@@ -112,10 +119,25 @@ func (s *seat) join() {
 	s.member, s.muted = true, false
 	s.joined, s.cursor = s.room.head(), s.room.head()
 	s.sent = nil
+	s.stays = append(s.stays, &stay{joined: s.room.head(), left: id.MaxSeq})
+	s.room.members++
+}
+
+func (s *seat) leave() {
+	s.member = false
+	s.stays[len(s.stays)-1].left = s.room.head()
+	s.room.members--
+}
+
+func (s *seat) mute(muted bool) *silence {
+	s.muted = muted
+	m, stay := &silence{muted: muted}, s.stays[len(s.stays)-1]
+	stay.mutes = append(stay.mutes, m)
+	return m
 }
 
 func (s *seat) send(m message) id.Seq {
-	m.sender = s.actor.id
+	m.sender, m.toAll, m.members = s.actor.id, m.everyone, s.room.members
 	for _, user := range m.named {
 		if other := s.room.seats[user]; other != nil && other.member && other != s {
 			m.mentions = append(m.mentions, user)

@@ -34,6 +34,7 @@ type play struct {
 	away    []*seat    // those who left; some may be back
 
 	audience audience
+	icons    icons
 }
 
 func newPlay(config Config) *play {
@@ -41,6 +42,7 @@ func newPlay(config Config) *play {
 		Config: config,
 		rng:    rand.New(rand.NewPCG(config.Seed, 0)), //nolint:gosec // it must be repeatable, not secret
 		found:  &findings{},
+		icons:  newIcons(config.Seed),
 		byID:   map[id.User]*actor{}, groups: map[int64]*room{}, directs: map[[2]id.User]*room{},
 	}
 }
@@ -55,7 +57,7 @@ func (p *play) perform(ctx context.Context, c cast, lines iter.Seq2[line, error]
 	for _, s := range p.audience {
 		watching.Go(func() error { return s.attend(ctx) })
 	}
-	err := p.stage.end(p.follow(ctx, lines))
+	err := p.stage.end(p.follow(ctx, c, lines))
 	if failed := watching.Wait(); failed != nil {
 		return failed
 	}
@@ -75,7 +77,7 @@ func (p *play) open(ctx context.Context, c cast) {
 	}
 }
 
-func (p *play) follow(ctx context.Context, lines iter.Seq2[line, error]) error {
+func (p *play) follow(ctx context.Context, c cast, lines iter.Seq2[line, error]) error {
 	start := time.Now()
 	for l, err := range lines {
 		if err != nil {
@@ -91,6 +93,9 @@ func (p *play) follow(ctx context.Context, lines iter.Seq2[line, error]) error {
 		}
 		p.say(ctx, sender, l)
 		p.live(ctx, sender)
+		if err := p.tend(ctx, c.lines); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -12,12 +12,14 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
 
 const (
-	defaultWorkers = 32
+	defaultWorkers    = 32
+	defaultSmallGroup = 100
 	// defaultPatience is longer than any hub takes to find that it has missed something.
 	defaultPatience = time.Minute
 	// MaxScreens bounds Screens.
@@ -53,6 +55,17 @@ type Live interface {
 	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
 }
 
+// NewlyUnread is what a replay needs of package newlyunread.
+type NewlyUnread interface {
+	Get(ctx context.Context, user id.User, first int) (newlyunread.Shown, error)
+	Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position, first int) (newlyunread.Shown, error)
+}
+
+// Queue tells which partitions have messages or events that have not arrived.
+type Queue interface {
+	Pending(ctx context.Context, partitions []newlyunread.Partition) ([]newlyunread.Partition, error)
+}
+
 // Config says what to replay, and on what.
 type Config struct {
 	// File is the trace, plain or gzipped. It is read twice.
@@ -76,7 +89,14 @@ type Config struct {
 	Screens int
 	// Processes are where they subscribe, in turn.
 	Processes []Live
-	// Patience is how long they may take at the end to show what they must. Zero means a minute.
+	// NewlyUnread is where icons are looked at and acknowledged, while workers run. Nil means that nobody does.
+	NewlyUnread NewlyUnread
+	// Queue is the workers', and must be given with NewlyUnread.
+	Queue Queue
+	// SmallGroup is the largest group in which every message counts as newly unread. Zero means 100.
+	SmallGroup int
+	// Patience is how long screens may take at the end to show what they must, and messages to arrive at icons. Zero
+	// means a minute.
 	Patience time.Duration
 }
 
@@ -92,6 +112,10 @@ func (c Config) validate() error {
 		return fmt.Errorf("replay: Screens must be from 0 to %d", MaxScreens)
 	case c.Screens > 0 && len(c.Processes) == 0:
 		return errors.New("replay: Processes must be given where there are Screens")
+	case c.NewlyUnread != nil && c.Queue == nil:
+		return errors.New("replay: Queue must be given where there is NewlyUnread")
+	case c.SmallGroup < 0:
+		return errors.New("replay: SmallGroup must not be negative")
 	case c.Patience < 0:
 		return errors.New("replay: Patience must not be negative")
 	}
@@ -104,7 +128,8 @@ type Report struct {
 	People   int
 	Badges   int // compared
 	Screens  int
-	// Wrong counts badges, totals, messages, answers and screens that were not what they must be.
+	Icons    int // compared
+	// Wrong counts badges, totals, messages, answers, screens and icons that were not what they must be.
 	Wrong int
 	// Details tells of the first of them.
 	Details []string
@@ -112,8 +137,8 @@ type Report struct {
 
 // String sums the report up in a line.
 func (r Report) String() string {
-	return fmt.Sprintf("%d messages, %d people, %d badges, %d screens, %d wrong",
-		r.Messages, r.People, r.Badges, r.Screens, r.Wrong)
+	return fmt.Sprintf("%d messages, %d people, %d badges, %d screens, %d icons, %d wrong",
+		r.Messages, r.People, r.Badges, r.Screens, r.Icons, r.Wrong)
 }
 
 // Run replays a trace and compares what came of it. A trace that is none is an error before anything is done, with
@@ -124,6 +149,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 		return Report{}, err
 	}
 	config.Workers = cmp.Or(config.Workers, defaultWorkers)
+	config.SmallGroup = cmp.Or(config.SmallGroup, defaultSmallGroup)
 	config.Patience = cmp.Or(config.Patience, defaultPatience)
 	cast, err := newCast(readFile(config.File))
 	if err != nil {
@@ -131,15 +157,18 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	}
 	p := newPlay(config)
 	defer func() { p.audience.close() }()
-	var badges int
+	var badges, icons int
 	if err = p.perform(ctx, cast, readFile(config.File)); err == nil {
 		err = p.settle(ctx)
+	}
+	if err == nil {
+		icons, err = p.compareIcons(ctx)
 	}
 	if err == nil {
 		badges, err = p.compare(ctx)
 	}
 	report := Report{
-		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges, Screens: len(p.audience),
+		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges, Screens: len(p.audience), Icons: icons,
 		Wrong: p.found.wrong, Details: p.found.details,
 	}
 	if err != nil {

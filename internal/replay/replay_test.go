@@ -18,6 +18,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
 	"tidemark/internal/postgres/pgtest"
@@ -39,7 +40,7 @@ func TestRun(t *testing.T) {
 	if report.Wrong > 0 {
 		t.Errorf("%d wrong:\n%s", report.Wrong, strings.Join(report.Details, "\n"))
 	}
-	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, \d{3} badges, 0 screens, 0 wrong$`).MatchString(got) {
+	if got := report.String(); !regexp.MustCompile(`^600 messages, 30 people, \d{3} badges, 0 screens, 0 icons, 0 wrong$`).MatchString(got) {
 		t.Errorf("the report is %q", got)
 	}
 	if got := shown.String(); !strings.Contains(got, "replay [##############################] 100%  600 of 600 ") ||
@@ -84,7 +85,7 @@ func TestRunInALargeChannel(t *testing.T) {
 func TestRunOfNothing(t *testing.T) {
 	t.Parallel()
 	report, err := replay.Run(t.Context(), replay.Config{File: file(t, header)})
-	if got, want := report.String(), "0 messages, 0 people, 0 badges, 0 screens, 0 wrong"; err != nil || got != want {
+	if got, want := report.String(), "0 messages, 0 people, 0 badges, 0 screens, 0 icons, 0 wrong"; err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
 }
@@ -195,7 +196,7 @@ func TestOneWrongBadgeIsOne(t *testing.T) {
 		}
 	}}
 	report, err := replay.Run(t.Context(), config)
-	if err != nil || report.Wrong != 1 || len(report.Details) != 1 || !strings.HasSuffix(report.String(), " badges, 0 screens, 1 wrong") {
+	if err != nil || report.Wrong != 1 || len(report.Details) != 1 || !strings.HasSuffix(report.String(), " badges, 0 screens, 0 icons, 1 wrong") {
 		t.Errorf("got %v, %v, %q", report, err, report.Details)
 	}
 }
@@ -252,6 +253,8 @@ func TestRunRefuses(t *testing.T) {
 		{replay.Config{File: good, Screens: -1}, "replay: Screens must be from 0 to 10000"},
 		{replay.Config{File: good, Screens: 10_001}, "replay: Screens must be from 0 to 10000"},
 		{replay.Config{File: good, Screens: 1}, "replay: Processes must be given where there are Screens"},
+		{replay.Config{File: good, NewlyUnread: &newlyunread.NewlyUnread{}}, "replay: Queue must be given where there is NewlyUnread"},
+		{replay.Config{File: good, SmallGroup: -1}, "replay: SmallGroup must not be negative"},
 		{replay.Config{File: good, Patience: -1}, "replay: Patience must not be negative"},
 	} {
 		if _, err := replay.Run(t.Context(), test.config); err == nil || err.Error() != test.want {
