@@ -38,8 +38,8 @@ func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker) {
 		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "tidemark_newly_unread_" + name, Help: help},
 			func() float64 { return float64(value(worker.Stats())) }))
 	}
-	counter("relayed_batches_total", "Batches of messages of which it was found out to whom they count.", func(s newlyunread.WorkerStats) int64 { return s.Relayed })
-	counter("stored_total", "People whose arrivals changed, batch by batch.", func(s newlyunread.WorkerStats) int64 { return s.Stored })
+	counter("relayed_total", "Messages of which it was found out to whom they count.", func(s newlyunread.WorkerStats) int64 { return s.Relayed })
+	counter("stored_total", "Events that were stored: a message and a person to whom it counts each.", func(s newlyunread.WorkerStats) int64 { return s.Stored })
 	counter("parked_total", "Rows set aside because they could not be stored.", func(s newlyunread.WorkerStats) int64 { return s.Parked })
 }
 

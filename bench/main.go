@@ -40,7 +40,9 @@ func experiments() []experiment {
 		{"B7", fanOut},
 		{"B8", connecting},
 		{"B9", publishing},
+		{"B10", arriving},
 		{"B11", syncByGap},
+		{"N1", newlyUnread},
 	}
 }
 

@@ -7,7 +7,7 @@ CREATE TABLE arrival (
     sender    bigint NOT NULL,
     latest    bigint NOT NULL,
     CONSTRAINT arrival_pkey PRIMARY KEY (recipient, sender)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, vacuum_index_cleanup = on);
 
 -- The count is a scan of this index alone, over those who wrote since the acknowledge.
 CREATE INDEX arrival_latest ON arrival (recipient, latest, sender);
@@ -32,11 +32,15 @@ CREATE TABLE outbox (
     member_count integer NOT NULL,
     mentions     bigint[] NOT NULL DEFAULT '{}',
     everyone     boolean NOT NULL DEFAULT false,
+    flushed      bigint[] NOT NULL DEFAULT '{}',
     parked       boolean NOT NULL DEFAULT false,
     CONSTRAINT outbox_pkey PRIMARY KEY (id)
 );
 
+CREATE INDEX outbox_channel ON outbox (channel_id, id);
+
 COMMENT ON COLUMN outbox.member_count IS 'Members when it was sent: what joins later changes nothing.';
+COMMENT ON COLUMN outbox.flushed IS 'For whom it was found out already, because they left or muted the channel.';
 COMMENT ON COLUMN outbox.parked IS 'It failed each time it was tried, and waits for somebody to look at it.';
 
 -- One row for each message and person to whom it counts, until it is in their arrivals; and one without a sender for
@@ -49,6 +53,9 @@ CREATE TABLE arrival_event (
     parked    boolean  NOT NULL DEFAULT false,
     CONSTRAINT arrival_event_pkey PRIMARY KEY (partition, id)
 );
+
+-- What was set aside must not be walked over again and again.
+CREATE INDEX arrival_event_waiting ON arrival_event (partition, id) WHERE NOT parked;
 
 COMMENT ON COLUMN arrival_event.sender IS 'Null: the recipient has acknowledged.';
 

@@ -42,11 +42,12 @@ FROM given
 ON CONFLICT (user_id) DO UPDATE
 SET acknowledged = greatest(u.acknowledged, excluded.acknowledged), acknowledged_at = excluded.acknowledged_at;
 
--- name: RelayOutbox :execrows
+-- name: RelayOutbox :one
 -- RelayOutbox takes the oldest messages from the outbox and writes an event for each person to whom they count: in a
 -- channel that had at most max_members then, all its members, but for those who have it muted and are not named;
--- elsewhere those who are named. Who joined later does not count, and neither does the sender. It does nothing for one
--- whose lease was taken over. Messages that somebody flushes for a person at the moment are left for the next time.
+-- elsewhere those who are named. Who joined later does not count, nor does the sender, nor for whom it was found out
+-- before. It does nothing for one whose lease was taken over. Messages that somebody flushes for a person at the moment
+-- are left for the next time.
 WITH held AS (
     SELECT l.partition
     FROM lease l
@@ -63,66 +64,78 @@ taken AS (
         LIMIT @batch_size
         FOR UPDATE SKIP LOCKED
     )
-    RETURNING id, channel_id, seq, sender_id, member_count, mentions, everyone
+    RETURNING id, channel_id, seq, sender_id, member_count, mentions, everyone, flushed
 ),
 brought_to_its_end AS (
     UPDATE lease l SET attempts = 0 FROM held WHERE l.partition = held.partition AND l.attempts > 0
+),
+events AS (
+    INSERT INTO arrival_event (partition, recipient, sender)
+    SELECT arrival_partition(counting.user_id), counting.user_id, taken.sender_id
+    FROM taken
+    CROSS JOIN LATERAL (
+        SELECT rs.user_id
+        FROM channel_read_state rs
+        WHERE rs.channel_id = taken.channel_id
+            AND taken.member_count <= @max_members::integer
+            AND rs.member
+            AND rs.user_id <> taken.sender_id
+            AND rs.joined_seq < taken.seq
+            AND (
+                taken.everyone
+                OR rs.user_id = ANY(taken.mentions)
+                OR NOT (rs.muted OR taken.seq <= rs.muted_until_seq)
+            )
+        UNION ALL
+        SELECT rs.user_id
+        FROM channel_read_state rs
+        WHERE rs.user_id = ANY(taken.mentions)
+            AND rs.channel_id = taken.channel_id
+            AND taken.member_count > @max_members::integer
+            AND rs.member
+            AND rs.joined_seq < taken.seq
+    ) AS counting
+    WHERE counting.user_id <> ALL(taken.flushed)
+    ORDER BY taken.id
 )
-INSERT INTO arrival_event (partition, recipient, sender)
-SELECT arrival_partition(counting.user_id), counting.user_id, taken.sender_id
-FROM taken
-CROSS JOIN LATERAL (
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.channel_id = taken.channel_id
-        AND taken.member_count <= @max_members::integer
-        AND rs.member
-        AND rs.user_id <> taken.sender_id
-        AND rs.joined_seq < taken.seq
-        AND (
-            taken.everyone
-            OR rs.user_id = ANY(taken.mentions)
-            OR NOT (rs.muted OR taken.seq <= rs.muted_until_seq)
-        )
-    UNION ALL
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.user_id = ANY(taken.mentions)
-        AND rs.channel_id = taken.channel_id
-        AND taken.member_count > @max_members::integer
-        AND rs.member
-        AND rs.joined_seq < taken.seq
-) AS counting
-ORDER BY taken.id;
+SELECT EXISTS (SELECT FROM held) AS held, (SELECT count(*) FROM taken) AS taken;
 
 -- name: FlushOutbox :exec
 -- FlushOutbox does the relay's work for one person in one channel, before they leave it or mute it: what came until then
--- counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others.
+-- counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others, and
+-- say for whom the work is done: a relay that looked before this was committed finds them changed.
 WITH waiting AS (
-    SELECT o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
-    FROM outbox o
-    WHERE o.channel_id = @channel_id AND NOT o.parked
-    ORDER BY o.id
-    FOR UPDATE
+    UPDATE outbox o
+    SET flushed = o.flushed || (@user_id::bigint)
+    WHERE o.channel_id = @channel_id
+        AND NOT o.parked
+        AND (
+            @leaving::boolean
+            OR NOT (
+                (@user_id::bigint) = ANY(o.mentions)
+                OR o.everyone AND o.member_count <= @max_members::integer
+            )
+        )
+    RETURNING o.id, o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
 )
 INSERT INTO arrival_event (partition, recipient, sender)
 SELECT arrival_partition(rs.user_id), rs.user_id, waiting.sender_id
 FROM waiting
-JOIN channel_read_state rs ON rs.user_id = @user_id AND rs.channel_id = @channel_id AND rs.member
-CROSS JOIN LATERAL (
-    SELECT rs.user_id = ANY(waiting.mentions) OR waiting.everyone AND waiting.member_count <= @max_members::integer AS named
-) AS message
+JOIN channel_read_state rs ON rs.user_id = @user_id::bigint AND rs.channel_id = @channel_id AND rs.member
 WHERE waiting.sender_id <> rs.user_id
     AND rs.joined_seq < waiting.seq
-    AND CASE
-        WHEN message.named THEN @leaving::boolean
-        ELSE waiting.member_count <= @max_members::integer AND NOT (rs.muted OR waiting.seq <= rs.muted_until_seq)
-    END;
+    AND (
+        rs.user_id = ANY(waiting.mentions)
+        OR waiting.member_count <= @max_members::integer
+        AND (waiting.everyone OR NOT (rs.muted OR waiting.seq <= rs.muted_until_seq))
+    )
+ORDER BY waiting.id;
 
--- name: StoreArrivals :many
+-- name: StoreArrivals :one
 -- StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
 -- and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
--- within a partition, and are about the microseconds of the clock.
+-- within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
+-- by key however many there are.
 WITH held AS (
     SELECT
         l.partition,
@@ -134,13 +147,17 @@ WITH held AS (
 batch AS (
     DELETE FROM arrival_event e
     USING held
-    WHERE e.partition = held.partition
-        AND e.id IN (
-            SELECT first.id
-            FROM arrival_event first
-            WHERE first.partition = @partition AND NOT first.parked
-            ORDER BY first.id
-            LIMIT @batch_size
+    WHERE e.partition = @partition
+        AND NOT e.parked
+        AND e.id <= (
+            SELECT max(first.id)
+            FROM (
+                SELECT f.id
+                FROM arrival_event f
+                WHERE f.partition = @partition AND NOT f.parked
+                ORDER BY f.partition, f.id
+                LIMIT @batch_size
+            ) AS first
         )
     RETURNING e.id, e.recipient, e.sender
 ),
@@ -169,9 +186,10 @@ moved AS (
     FROM held
     WHERE l.partition = held.partition
 )
-SELECT DISTINCT batch.recipient
-FROM batch
-ORDER BY batch.recipient;
+SELECT
+    EXISTS (SELECT FROM held) AS held,
+    (SELECT count(*) FROM batch) AS taken,
+    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients;
 
 -- name: BeginAttempt :one
 -- BeginAttempt counts one more attempt at what failed, before it is made: if it ends the process, it has been counted.
@@ -181,17 +199,19 @@ WHERE partition = @partition AND fence = @fence
 RETURNING attempts;
 
 -- name: ParkEvent :execrows
--- ParkEvent sets a partition's oldest event aside.
+-- ParkEvent sets a partition's oldest event aside, for one whose lease was not taken over.
 UPDATE arrival_event first
 SET parked = true
 WHERE first.partition = @partition
+    AND EXISTS (SELECT FROM lease l WHERE l.partition = @partition AND l.fence = @fence FOR UPDATE)
     AND first.id = (SELECT e.id FROM arrival_event e WHERE e.partition = @partition AND NOT e.parked ORDER BY e.id LIMIT 1);
 
 -- name: ParkMessage :execrows
--- ParkMessage sets the outbox's oldest message aside.
+-- ParkMessage sets the outbox's oldest message aside, for one whose lease was not taken over.
 UPDATE outbox first
 SET parked = true
-WHERE first.id = (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1);
+WHERE EXISTS (SELECT FROM lease l WHERE l.partition = -1 AND l.fence = @fence FOR UPDATE)
+    AND first.id = (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1);
 
 -- name: CountParked :one
 -- CountParked counts what was set aside.
@@ -200,12 +220,18 @@ SELECT (
 )::bigint AS parked;
 
 -- name: ListPending :many
--- ListPending returns those of the partitions that have something to do.
+-- ListPending returns those of the partitions that have something to do. The order in the looks has them go by key.
 SELECT mine.partition::smallint AS partition
 FROM unnest(@partitions::smallint[]) AS mine (partition)
 WHERE CASE
-    WHEN mine.partition = -1 THEN EXISTS (SELECT FROM outbox o WHERE NOT o.parked)
-    ELSE EXISTS (SELECT FROM arrival_event e WHERE e.partition = mine.partition AND NOT e.parked)
+    WHEN mine.partition = -1 THEN (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1) IS NOT NULL
+    ELSE (
+        SELECT e.id
+        FROM arrival_event e
+        WHERE e.partition = mine.partition AND NOT e.parked
+        ORDER BY e.partition, e.id
+        LIMIT 1
+    ) IS NOT NULL
 END
 ORDER BY mine.partition;
 
@@ -243,13 +269,21 @@ WHERE l.partition = mine.partition AND l.owner = @owner
 RETURNING l.partition, l.fence, (mine.number <= @most::bigint)::boolean AS kept;
 
 -- name: ClaimLeases :many
--- ClaimLeases takes free leases over, at most so many. That counts as an attempt: whoever had them may have died of it.
+-- ClaimLeases takes free leases over, at most so many. Where one was not given back and there is something to do, that
+-- counts as an attempt: whoever had it may have died of it.
 UPDATE lease l
 SET
     owner = @owner,
     until = now() + (@length_ms::bigint) * interval '1 millisecond',
     fence = l.fence + 1,
-    attempts = l.attempts + 1
+    attempts = l.attempts + CASE
+        WHEN l.until = '-infinity' THEN 0
+        WHEN l.partition = -1 THEN (SELECT count(*) FROM (SELECT FROM outbox o WHERE NOT o.parked LIMIT 1) AS waiting)
+        ELSE (
+            SELECT count(*)
+            FROM (SELECT FROM arrival_event e WHERE e.partition = l.partition AND NOT e.parked ORDER BY e.partition, e.id LIMIT 1) AS waiting
+        )
+    END
 WHERE l.partition IN (
     SELECT free.partition
     FROM lease free

@@ -122,18 +122,20 @@ func (c *conn) send(message []byte) {
 	c.wrote(err)
 }
 
-// sendNext writes a response of an operation, unless the operation has ended.
-func (c *conn) sendNext(o *operation, response *graphql.Response) {
+// sendNext writes a response of an operation, unless the operation has ended. It reports whether it did.
+func (c *conn) sendNext(o *operation, response *graphql.Response) bool {
 	f := c.t.getFrames()
 	defer c.t.putFrames(f)
 	f.next(o.quoted, response)
 	c.writing.Lock()
+	runs := c.runs(o)
 	var err error
-	if c.runs(o) {
+	if runs {
 		err = f.each(c.write)
 	}
 	c.writing.Unlock()
 	c.wrote(err)
+	return runs && err == nil
 }
 
 // sendLast ends an operation, and writes the last that is said of it unless it has ended before. The id is free

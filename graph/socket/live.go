@@ -150,7 +150,9 @@ func (c *conn) deliver(ctx context.Context, o *operation) {
 			c.failWith(ctx, o, err)
 			return
 		case some:
-			c.sendNext(o, response)
+			if !c.sendNext(o, response) {
+				return // it has ended, and what was taken last was not written
+			}
 		case o.delivery.CompareAndSwap(working, asleep):
 			return
 		default:

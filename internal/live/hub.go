@@ -243,7 +243,6 @@ func (h *Hub) storeChanged(epoch string) {
 		h.reload[a] = struct{}{}
 	}
 	for _, i := range h.icons {
-		i.shown.AsOf = 0
 		h.markIcon(i)
 	}
 	wake(h.mend)

@@ -28,6 +28,7 @@ type iconState struct {
 	shown   newlyunread.Shown
 	read    bool // shown is there
 	changes int  // how often it was found to be old
+	readAt  int  // changes when the read began that shown is of
 }
 
 // IconStream tells what the messages icon shows. What waits is the newest.
@@ -169,7 +170,12 @@ func (h *Hub) readIcon(ctx context.Context, i *iconState) error {
 	if i.changes == begun {
 		delete(h.oldIcons, i)
 	}
-	if i.read && (shown.AsOf < i.shown.AsOf || sameIcon(shown, i.shown)) {
+	if i.read && begun < i.readAt { // a later read was quicker
+		return nil
+	}
+	i.readAt = begun
+	if i.read && sameIcon(shown, i.shown) {
+		i.shown = shown
 		return nil
 	}
 	i.shown, i.read = shown, true

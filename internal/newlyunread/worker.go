@@ -6,12 +6,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
 
-	"tidemark/internal/fault"
 	"tidemark/internal/id"
 )
 
@@ -30,13 +28,12 @@ const (
 
 	relayBatch     = 200
 	projectorBatch = 500
-	// doubtAfter is how many attempts may fail before one is made with a single row, and parkAfter before that row is set
-	// aside.
+	// doubtAfter is how many attempts may fail before rows are tried one by one, and parkAfter before one is set aside.
 	doubtAfter, parkAfter = 3, 6
 	// The pause after a failure, doubled from the least to the most.
 	leastPause, mostPause = 50 * time.Millisecond, 2 * time.Second
-	// batchTimeout bounds a batch.
-	batchTimeout = 10 * time.Second
+	// stepTimeout bounds a batch, and each look: less than a lease is long.
+	stepTimeout = 4 * time.Second
 )
 
 // Partition is a part of all recipients.
@@ -61,16 +58,25 @@ type Queue interface {
 	ClaimLeases(ctx context.Context, worker string, most int, length time.Duration) ([]Lease, error)
 	// Pending returns those of the partitions that have something to do.
 	Pending(ctx context.Context, partitions []Partition) ([]Partition, error)
-	// Relay writes an event for each person to whom the oldest messages count. It does nothing where the fence is old.
-	Relay(ctx context.Context, fence int64, batch int) error
-	// Project stores the oldest events of a partition, and returns the people whose number may be another. It does nothing
-	// where the fence is old.
-	Project(ctx context.Context, lease Lease, batch int) ([]id.User, error)
+	// Relay writes an event for each person to whom the oldest messages count. Where the fence is old it does nothing.
+	Relay(ctx context.Context, lease Lease, batch int) (Done, error)
+	// Project stores the oldest events of a partition. Where the fence is old it does nothing.
+	Project(ctx context.Context, lease Lease, batch int) (Done, error)
 	// BeginAttempt counts one more attempt, and returns how many there were.
 	BeginAttempt(ctx context.Context, lease Lease) (int, error)
-	// Park sets aside the oldest that a partition has to do.
-	Park(ctx context.Context, partition Partition) error
+	// Park sets aside the oldest that a partition has to do. Where the fence is old it does nothing.
+	Park(ctx context.Context, lease Lease) error
 }
+
+// Done is what became of a batch.
+type Done struct {
+	Held    bool // the lease still is the worker's
+	Taken   int  // rows
+	Changed []id.User
+}
+
+// ErrUnfit says that a row cannot be stored because of what it holds.
+var ErrUnfit = errors.New("a row does not fit")
 
 // Announcer tells whoever listens that somebody's number may be another. It neither waits nor fails.
 type Announcer interface {
@@ -90,9 +96,11 @@ type WorkerConfig struct {
 // over from one another within seconds.
 type Worker struct {
 	WorkerConfig
-	name   string
-	woken  chan struct{}
-	leases map[Partition]Lease // Run's alone
+	name  string
+	woken chan struct{}
+	// Run's alone.
+	leases map[Partition]*state
+	beaten time.Time // when the leases were kept last
 
 	relayed, stored, parked atomic.Int64
 }
@@ -100,7 +108,7 @@ type Worker struct {
 // NewWorker returns a worker. It does nothing before Run.
 func NewWorker(config WorkerConfig) *Worker {
 	config.Logger = cmp.Or(config.Logger, slog.Default())
-	return &Worker{WorkerConfig: config, name: rand.Text(), woken: make(chan struct{}, 1), leases: make(map[Partition]Lease)}
+	return &Worker{WorkerConfig: config, name: rand.Text(), woken: make(chan struct{}, 1), leases: make(map[Partition]*state)}
 }
 
 // Wake has the worker look at once, because something was sent.
@@ -122,10 +130,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}()
 	look := time.NewTicker(lookEvery)
 	defer look.Stop()
-	var beaten time.Time
 	pause, failing := leastPause, false
 	for ctx.Err() == nil {
-		err := w.work(ctx, &beaten)
+		err := w.work(ctx)
 		switch {
 		case err == nil:
 			pause, failing = leastPause, false
@@ -147,38 +154,52 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// work keeps the leases, and does all that there is to do under them.
-func (w *Worker) work(ctx context.Context, beaten *time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
-	defer cancel()
-	if time.Since(*beaten) >= beat {
-		if err := w.keepLeases(ctx); err != nil {
-			clear(w.leases) // whether they still are ours is not known
-			return err
-		}
-		*beaten = time.Now()
+// work does all that there is to do under the worker's leases. One partition's failure is its own: it pauses, and the
+// others go on.
+func (w *Worker) work(ctx context.Context) error {
+	if err := w.keepLeases(ctx); err != nil {
+		return err
 	}
-	if len(w.leases) == 0 {
+	now := time.Now()
+	var mine []Partition
+	for p, state := range w.leases {
+		if now.After(state.resume) {
+			mine = append(mine, p)
+		}
+	}
+	if len(mine) == 0 {
 		return nil
 	}
-	pending, err := w.Queue.Pending(ctx, slices.Sorted(maps.Keys(w.leases)))
+	slices.Sort(mine)
+	looking, cancel := context.WithTimeout(ctx, stepTimeout)
+	pending, err := w.Queue.Pending(looking, mine)
+	cancel()
 	if err != nil {
 		return err
 	}
-	var failed error
 	for _, partition := range pending {
-		if err := w.step(ctx, w.leases[partition]); err != nil {
-			failed = errors.Join(failed, w.attempt(ctx, partition, err))
+		if err := w.keepLeases(ctx); err != nil {
+			return err
+		}
+		if state := w.leases[partition]; state != nil {
+			w.step(ctx, state)
 		}
 	}
-	if len(pending) > 0 {
-		w.Wake() // there may be more, of this or made by it
-	}
-	return failed
+	return nil
 }
 
-// keepLeases has as many leases as are this worker's share.
-func (w *Worker) keepLeases(ctx context.Context) error {
+// keepLeases has as many leases as are this worker's share. It does nothing before the next beat.
+func (w *Worker) keepLeases(ctx context.Context) (err error) {
+	if time.Since(w.beaten) < beat {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	defer func() {
+		if err != nil {
+			clear(w.leases) // whether they still are ours is not known
+		}
+	}()
 	living, err := w.Queue.KeepWorker(ctx, w.name, leaseLength)
 	if err != nil {
 		return err
@@ -195,74 +216,112 @@ func (w *Worker) keepLeases(ctx context.Context) error {
 		}
 		kept = append(kept, claimed...)
 	}
-	attempts := make(map[Partition]int, len(w.leases))
-	for _, l := range w.leases {
-		attempts[l.Partition] = l.Attempts
-	}
-	clear(w.leases)
+	before := w.leases
+	w.leases = make(map[Partition]*state, len(kept))
 	for _, l := range kept {
-		l.Attempts = max(l.Attempts, attempts[l.Partition])
-		w.leases[l.Partition] = l
+		s := before[l.Partition]
+		if s == nil || s.Fence != l.Fence {
+			s = &state{Lease: l, size: mostRows(l.Partition)}
+		}
+		w.leases[l.Partition] = s
 	}
+	w.beaten = time.Now()
 	return nil
 }
 
-// step does a batch.
-func (w *Worker) step(ctx context.Context, lease Lease) error {
-	size := projectorBatch
-	if lease.Partition == relay {
-		size = relayBatch
-	}
-	if lease.Attempts >= doubtAfter {
-		size = 1
-	}
-	if lease.Partition == relay {
-		if err := w.Queue.Relay(ctx, lease.Fence, size); err != nil {
-			return err
-		}
-		w.relayed.Add(1)
-	} else {
-		changed, err := w.Queue.Project(ctx, lease, size)
-		if err != nil {
-			return err
-		}
-		w.stored.Add(int64(len(changed)))
-		if w.Announcer != nil && len(changed) > 0 {
-			w.Announcer.NewlyUnreadChanged(changed)
-		}
-	}
-	lease.Attempts = 0
-	w.leases[lease.Partition] = lease
-	return nil
+// state is a lease, and how it goes with its partition.
+type state struct {
+	Lease
+	size   int // of the next batch
+	pause  time.Duration
+	resume time.Time // nothing is tried before
 }
 
-// attempt counts a failure that the row may be at fault for, and sets the row aside where it has failed often enough.
-func (w *Worker) attempt(ctx context.Context, partition Partition, failure error) error {
-	if fault.CodeOf(failure) == fault.Unavailable || ctx.Err() != nil { // nobody's fault
-		return failure
+func mostRows(p Partition) int {
+	if p == relay {
+		return relayBatch
 	}
-	lease := w.leases[partition]
-	attempts, err := w.Queue.BeginAttempt(ctx, lease)
+	return projectorBatch
+}
+
+// step does a batch, smaller ones where larger ones failed.
+func (w *Worker) step(ctx context.Context, s *state) {
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
+	defer cancel()
+	if s.Attempts >= doubtAfter { // row by row, and each attempt is counted before it is made
+		s.size = 1
+		if w.setAside(ctx, s) {
+			return
+		}
+	}
+	do := w.Queue.Project
+	if s.Partition == relay {
+		do = w.Queue.Relay
+	}
+	done, err := do(ctx, s.Lease, s.size)
+	switch {
+	case err != nil:
+		w.failed(ctx, s, err)
+		return
+	case !done.Held:
+		delete(w.leases, s.Partition)
+		return
+	}
+	s.Attempts, s.pause, s.resume = 0, 0, time.Time{}
+	s.size = min(2*s.size, mostRows(s.Partition))
+	if done.Taken > 0 {
+		w.Wake() // there may be more, of this or made by it
+	}
+	if s.Partition == relay {
+		w.relayed.Add(int64(done.Taken))
+		return
+	}
+	w.stored.Add(int64(done.Taken))
+	if w.Announcer != nil && len(done.Changed) > 0 {
+		w.Announcer.NewlyUnreadChanged(done.Changed)
+	}
+}
+
+// setAside counts an attempt before it is made, and sets the oldest row aside where there were enough. It reports whether
+// the step is over.
+func (w *Worker) setAside(ctx context.Context, s *state) bool {
+	attempts, err := w.Queue.BeginAttempt(ctx, s.Lease)
 	if err != nil {
-		return errors.Join(failure, err)
+		w.failed(ctx, s, err)
+		return true
 	}
-	lease.Attempts = attempts
-	if attempts >= parkAfter {
-		if err := w.Queue.Park(ctx, partition); err != nil {
-			return errors.Join(failure, err)
+	if s.Attempts = max(s.Attempts, attempts); s.Attempts <= parkAfter {
+		return false
+	}
+	if err := w.Queue.Park(ctx, s.Lease); err != nil {
+		w.failed(ctx, s, err)
+		return true
+	}
+	w.parked.Add(1)
+	w.Logger.Error("a row was set aside: it cannot be stored, or its worker dies of it", "partition", int(s.Partition))
+	s.Attempts = 0 // the rows after it begin anew
+	return true
+}
+
+// failed has a partition pause. Only where a row itself is at fault does that count against it.
+func (w *Worker) failed(ctx context.Context, s *state, err error) {
+	if ctx.Err() == nil || s.pause == 0 {
+		w.Logger.Warn("newly unread waits", "partition", int(s.Partition), "rows", s.size, "error", err)
+	}
+	s.size = max(1, s.size/2)
+	if errors.Is(err, ErrUnfit) {
+		if s.Attempts++; s.size > 1 {
+			s.Attempts = max(s.Attempts, doubtAfter) // find the row
 		}
-		w.parked.Add(1)
-		w.Logger.Error("a row was set aside: it cannot be stored", "partition", int(partition), "error", failure)
-		lease.Attempts = 0
 	}
-	w.leases[partition] = lease
-	return failure
+	s.pause = min(max(leastPause, 2*s.pause), mostPause)
+	s.resume = time.Now().Add(s.pause)
 }
 
 // WorkerStats is what a worker has done since it was made.
 type WorkerStats struct {
-	Relayed int64 // batches of messages
-	Stored  int64 // people whose arrivals changed, batch by batch
+	Relayed int64 // messages of which it was found out to whom they count
+	Stored  int64 // events that were stored
 	Parked  int64 // rows set aside
 }
 

@@ -28,6 +28,10 @@ const (
 	idleTransaction  = "25P03"
 	uniqueViolation  = "23505"
 	notNullViolation = "23502"
+	// Classes of errors that the data of a row bring about.
+	classData       = "22"
+	classConstraint = "23"
+	classRaised     = "P0"
 )
 
 // translate turns a driver's error into a fault where it says that Postgres is away or busy, and leaves any other as

@@ -2,12 +2,19 @@ package postgres
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres/internal/dbsqlc"
 )
+
+// relayedEvents bounds the events that one batch of messages may write.
+const relayedEvents = 20_000
 
 // NewlyUnread implements newlyunread.Store.
 func (s *Store) NewlyUnread(ctx context.Context, user id.User, limit int) ([]newlyunread.Sender, newlyunread.Position, *time.Time, error) {
@@ -98,27 +105,43 @@ func (s *Store) Pending(ctx context.Context, partitions []newlyunread.Partition)
 	return pending, nil
 }
 
-// Relay implements newlyunread.Queue.
-func (s *Store) Relay(ctx context.Context, fence int64, batch int) error {
-	_, err := s.q.RelayOutbox(ctx, s.pool, dbsqlc.RelayOutboxParams{
-		MaxMembers: s.maxMembers, Fence: fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
+// Relay implements newlyunread.Queue. A batch is the smaller the larger groups may be: it writes an event for each member.
+func (s *Store) Relay(ctx context.Context, lease newlyunread.Lease, batch int) (newlyunread.Done, error) {
+	row, err := s.q.RelayOutbox(ctx, s.pool, dbsqlc.RelayOutboxParams{
+		MaxMembers: s.maxMembers, Fence: lease.Fence,
+		BatchSize: int32(min(batch, max(1, relayedEvents/int(s.maxMembers)))), //nolint:gosec // some hundreds
 	})
-	return translate(err)
+	if err != nil {
+		return newlyunread.Done{}, unfit(err)
+	}
+	return newlyunread.Done{Held: row.Held, Taken: int(row.Taken)}, nil
 }
 
 // Project implements newlyunread.Queue.
-func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int) ([]id.User, error) {
-	rows, err := s.q.StoreArrivals(ctx, s.pool, dbsqlc.StoreArrivalsParams{
+func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int) (newlyunread.Done, error) {
+	row, err := s.q.StoreArrivals(ctx, s.pool, dbsqlc.StoreArrivalsParams{
 		Partition: int16(lease.Partition), Fence: lease.Fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
 	})
 	if err != nil {
-		return nil, translate(err)
+		return newlyunread.Done{}, unfit(err)
 	}
-	changed := make([]id.User, len(rows))
-	for i, user := range rows {
-		changed[i] = id.User(user)
+	done := newlyunread.Done{Held: row.Held, Taken: int(row.Taken), Changed: make([]id.User, len(row.Recipients))}
+	for i, user := range row.Recipients {
+		done.Changed[i] = id.User(user)
 	}
-	return changed, nil
+	return done, nil
+}
+
+// unfit marks an error that only the data of a row can be at fault for.
+func unfit(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && len(pg.Code) == 5 {
+		switch pg.Code[:2] {
+		case classData, classConstraint, classRaised:
+			return fmt.Errorf("%w: %w", newlyunread.ErrUnfit, err)
+		}
+	}
+	return translate(err)
 }
 
 // BeginAttempt implements newlyunread.Queue.
@@ -131,11 +154,11 @@ func (s *Store) BeginAttempt(ctx context.Context, lease newlyunread.Lease) (int,
 }
 
 // Park implements newlyunread.Queue.
-func (s *Store) Park(ctx context.Context, partition newlyunread.Partition) (err error) {
-	if partition < 0 {
-		_, err = s.q.ParkMessage(ctx, s.pool)
+func (s *Store) Park(ctx context.Context, lease newlyunread.Lease) (err error) {
+	if lease.Partition < 0 {
+		_, err = s.q.ParkMessage(ctx, s.pool, lease.Fence)
 	} else {
-		_, err = s.q.ParkEvent(ctx, s.pool, int16(partition))
+		_, err = s.q.ParkEvent(ctx, s.pool, int16(lease.Partition), lease.Fence)
 	}
 	return translate(err)
 }

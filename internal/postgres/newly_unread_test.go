@@ -40,7 +40,8 @@ func newPipeline(t testing.TB, store *postgres.Store) *pipeline {
 
 func (p *pipeline) relay(ctx context.Context) error {
 	i := slices.IndexFunc(p.leases, func(l newlyunread.Lease) bool { return l.Partition == -1 })
-	return p.store.Relay(ctx, p.leases[i].Fence, 1000)
+	_, err := p.store.Relay(ctx, p.leases[i], 1000)
+	return err
 }
 
 func (p *pipeline) project(ctx context.Context) error {
@@ -389,5 +390,80 @@ func TestTheCountReadsTheIndexAlone(t *testing.T) {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %q in\n%s", part, text)
 		}
+	}
+}
+
+// A relay that has looked before somebody mutes or leaves, and takes the message after that, must not count it twice: who
+// was acknowledged meanwhile would come back.
+func TestAMuteWhileTheRelayWaits(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(d *domain, group id.Channel) error{
+		"muting": func(d *domain, group id.Channel) error {
+			_, err := d.readStates.SetMuted(d.t.Context(), ben, group, true, 99)
+			return err
+		},
+		"leaving": func(d *domain, group id.Channel) error {
+			_, err := d.channels.RemoveMember(d.t.Context(), person.Viewer{ID: ben}, group, ben)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := newDomain(t)
+			p := newPipeline(t, d.store)
+			icons := newlyunread.New(d.store, nil)
+			group, conn, watch := d.group(anna, ben), d.conn(), d.conn()
+			d.send(anna, group)
+			exec(t, conn, `BEGIN`)
+			exec(t, conn, `SELECT FROM lease WHERE partition = -1 FOR UPDATE`)
+			relayed := make(chan error, 1)
+			go func() { relayed <- p.relay(t.Context()) }()
+			await(t, watch, someoneWaits)
+			if err := away(d, group); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.project(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if shown, err := icons.Get(t.Context(), ben, 10); err != nil || shown.Count() != 1 {
+				t.Fatalf("shown %+v, %v", shown, err)
+			}
+			if _, err := icons.Acknowledge(t.Context(), ben, nil, 10); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, conn, `COMMIT`)
+			if err := <-relayed; err != nil {
+				t.Fatal(err)
+			}
+			if err := p.project(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if shown, err := icons.Get(t.Context(), ben, 10); err != nil || shown.Count() != 0 {
+				t.Errorf("acknowledged, and shown again: %+v, %v", shown, err)
+			}
+		})
+	}
+}
+
+// Leases that are given back cleanly, or are of a partition with nothing to do, count as no attempts.
+func TestQuietHandoversCountForNothing(t *testing.T) {
+	t.Parallel()
+	d := newDomain(t)
+	conn := d.conn()
+	for range 5 {
+		newPipeline(t, d.store)
+		if err := d.store.ForgetWorker(t.Context(), "by hand"); err != nil {
+			t.Fatal(err)
+		}
+		newPipeline(t, d.store)
+		exec(t, conn, `UPDATE lease SET until = now() - interval '1 second'`) // as one that died
+	}
+	if n := value[int](t, conn, `SELECT max(attempts) FROM lease`); n != 0 {
+		t.Errorf("%d attempts", n)
+	}
+	d.send(anna, d.group(anna, ben))
+	newPipeline(t, d.store)
+	if n := value[int](t, conn, `SELECT sum(attempts) FROM lease`); n != 1 {
+		t.Errorf("%d attempts, want the relay's", n)
 	}
 }

@@ -54,7 +54,14 @@ SET
     owner = $1,
     until = now() + ($2::bigint) * interval '1 millisecond',
     fence = l.fence + 1,
-    attempts = l.attempts + 1
+    attempts = l.attempts + CASE
+        WHEN l.until = '-infinity' THEN 0
+        WHEN l.partition = -1 THEN (SELECT count(*) FROM (SELECT FROM outbox o WHERE NOT o.parked LIMIT 1) AS waiting)
+        ELSE (
+            SELECT count(*)
+            FROM (SELECT FROM arrival_event e WHERE e.partition = l.partition AND NOT e.parked ORDER BY e.partition, e.id LIMIT 1) AS waiting
+        )
+    END
 WHERE l.partition IN (
     SELECT free.partition
     FROM lease free
@@ -78,7 +85,8 @@ type ClaimLeasesRow struct {
 	Attempts  int32
 }
 
-// ClaimLeases takes free leases over, at most so many. That counts as an attempt: whoever had them may have died of it.
+// ClaimLeases takes free leases over, at most so many. Where one was not given back and there is something to do, that
+// counts as an attempt: whoever had it may have died of it.
 func (q *Queries) ClaimLeases(ctx context.Context, db DBTX, arg ClaimLeasesParams) ([]ClaimLeasesRow, error) {
 	rows, err := db.Query(ctx, claimLeases, arg.Owner, arg.LengthMs, arg.Most)
 	if err != nil {
@@ -115,25 +123,31 @@ func (q *Queries) CountParked(ctx context.Context, db DBTX) (int64, error) {
 
 const flushOutbox = `-- name: FlushOutbox :exec
 WITH waiting AS (
-    SELECT o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
-    FROM outbox o
-    WHERE o.channel_id = $2 AND NOT o.parked
-    ORDER BY o.id
-    FOR UPDATE
+    UPDATE outbox o
+    SET flushed = o.flushed || ($1::bigint)
+    WHERE o.channel_id = $2
+        AND NOT o.parked
+        AND (
+            $4::boolean
+            OR NOT (
+                ($1::bigint) = ANY(o.mentions)
+                OR o.everyone AND o.member_count <= $3::integer
+            )
+        )
+    RETURNING o.id, o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
 )
 INSERT INTO arrival_event (partition, recipient, sender)
 SELECT arrival_partition(rs.user_id), rs.user_id, waiting.sender_id
 FROM waiting
-JOIN channel_read_state rs ON rs.user_id = $1 AND rs.channel_id = $2 AND rs.member
-CROSS JOIN LATERAL (
-    SELECT rs.user_id = ANY(waiting.mentions) OR waiting.everyone AND waiting.member_count <= $3::integer AS named
-) AS message
+JOIN channel_read_state rs ON rs.user_id = $1::bigint AND rs.channel_id = $2 AND rs.member
 WHERE waiting.sender_id <> rs.user_id
     AND rs.joined_seq < waiting.seq
-    AND CASE
-        WHEN message.named THEN $4::boolean
-        ELSE waiting.member_count <= $3::integer AND NOT (rs.muted OR waiting.seq <= rs.muted_until_seq)
-    END
+    AND (
+        rs.user_id = ANY(waiting.mentions)
+        OR waiting.member_count <= $3::integer
+        AND (waiting.everyone OR NOT (rs.muted OR waiting.seq <= rs.muted_until_seq))
+    )
+ORDER BY waiting.id
 `
 
 type FlushOutboxParams struct {
@@ -144,7 +158,8 @@ type FlushOutboxParams struct {
 }
 
 // FlushOutbox does the relay's work for one person in one channel, before they leave it or mute it: what came until then
-// counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others.
+// counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others, and
+// say for whom the work is done: a relay that looked before this was committed finds them changed.
 func (q *Queries) FlushOutbox(ctx context.Context, db DBTX, arg FlushOutboxParams) error {
 	_, err := db.Exec(ctx, flushOutbox,
 		arg.UserID,
@@ -240,13 +255,19 @@ const listPending = `-- name: ListPending :many
 SELECT mine.partition::smallint AS partition
 FROM unnest($1::smallint[]) AS mine (partition)
 WHERE CASE
-    WHEN mine.partition = -1 THEN EXISTS (SELECT FROM outbox o WHERE NOT o.parked)
-    ELSE EXISTS (SELECT FROM arrival_event e WHERE e.partition = mine.partition AND NOT e.parked)
+    WHEN mine.partition = -1 THEN (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1) IS NOT NULL
+    ELSE (
+        SELECT e.id
+        FROM arrival_event e
+        WHERE e.partition = mine.partition AND NOT e.parked
+        ORDER BY e.partition, e.id
+        LIMIT 1
+    ) IS NOT NULL
 END
 ORDER BY mine.partition
 `
 
-// ListPending returns those of the partitions that have something to do.
+// ListPending returns those of the partitions that have something to do. The order in the looks has them go by key.
 func (q *Queries) ListPending(ctx context.Context, db DBTX, partitions []int16) ([]int16, error) {
 	rows, err := db.Query(ctx, listPending, partitions)
 	if err != nil {
@@ -271,12 +292,13 @@ const parkEvent = `-- name: ParkEvent :execrows
 UPDATE arrival_event first
 SET parked = true
 WHERE first.partition = $1
+    AND EXISTS (SELECT FROM lease l WHERE l.partition = $1 AND l.fence = $2 FOR UPDATE)
     AND first.id = (SELECT e.id FROM arrival_event e WHERE e.partition = $1 AND NOT e.parked ORDER BY e.id LIMIT 1)
 `
 
-// ParkEvent sets a partition's oldest event aside.
-func (q *Queries) ParkEvent(ctx context.Context, db DBTX, partition int16) (int64, error) {
-	result, err := db.Exec(ctx, parkEvent, partition)
+// ParkEvent sets a partition's oldest event aside, for one whose lease was not taken over.
+func (q *Queries) ParkEvent(ctx context.Context, db DBTX, partition int16, fence int64) (int64, error) {
+	result, err := db.Exec(ctx, parkEvent, partition, fence)
 	if err != nil {
 		return 0, err
 	}
@@ -286,23 +308,24 @@ func (q *Queries) ParkEvent(ctx context.Context, db DBTX, partition int16) (int6
 const parkMessage = `-- name: ParkMessage :execrows
 UPDATE outbox first
 SET parked = true
-WHERE first.id = (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1)
+WHERE EXISTS (SELECT FROM lease l WHERE l.partition = -1 AND l.fence = $1 FOR UPDATE)
+    AND first.id = (SELECT o.id FROM outbox o WHERE NOT o.parked ORDER BY o.id LIMIT 1)
 `
 
-// ParkMessage sets the outbox's oldest message aside.
-func (q *Queries) ParkMessage(ctx context.Context, db DBTX) (int64, error) {
-	result, err := db.Exec(ctx, parkMessage)
+// ParkMessage sets the outbox's oldest message aside, for one whose lease was not taken over.
+func (q *Queries) ParkMessage(ctx context.Context, db DBTX, fence int64) (int64, error) {
+	result, err := db.Exec(ctx, parkMessage, fence)
 	if err != nil {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
 }
 
-const relayOutbox = `-- name: RelayOutbox :execrows
+const relayOutbox = `-- name: RelayOutbox :one
 WITH held AS (
     SELECT l.partition
     FROM lease l
-    WHERE l.partition = -1 AND l.fence = $2
+    WHERE l.partition = -1 AND l.fence = $1
     FOR UPDATE
 ),
 taken AS (
@@ -312,58 +335,67 @@ taken AS (
         FROM outbox o
         WHERE NOT o.parked AND EXISTS (SELECT FROM held)
         ORDER BY o.id
-        LIMIT $3
+        LIMIT $2
         FOR UPDATE SKIP LOCKED
     )
-    RETURNING id, channel_id, seq, sender_id, member_count, mentions, everyone
+    RETURNING id, channel_id, seq, sender_id, member_count, mentions, everyone, flushed
 ),
 brought_to_its_end AS (
     UPDATE lease l SET attempts = 0 FROM held WHERE l.partition = held.partition AND l.attempts > 0
+),
+events AS (
+    INSERT INTO arrival_event (partition, recipient, sender)
+    SELECT arrival_partition(counting.user_id), counting.user_id, taken.sender_id
+    FROM taken
+    CROSS JOIN LATERAL (
+        SELECT rs.user_id
+        FROM channel_read_state rs
+        WHERE rs.channel_id = taken.channel_id
+            AND taken.member_count <= $3::integer
+            AND rs.member
+            AND rs.user_id <> taken.sender_id
+            AND rs.joined_seq < taken.seq
+            AND (
+                taken.everyone
+                OR rs.user_id = ANY(taken.mentions)
+                OR NOT (rs.muted OR taken.seq <= rs.muted_until_seq)
+            )
+        UNION ALL
+        SELECT rs.user_id
+        FROM channel_read_state rs
+        WHERE rs.user_id = ANY(taken.mentions)
+            AND rs.channel_id = taken.channel_id
+            AND taken.member_count > $3::integer
+            AND rs.member
+            AND rs.joined_seq < taken.seq
+    ) AS counting
+    WHERE counting.user_id <> ALL(taken.flushed)
+    ORDER BY taken.id
 )
-INSERT INTO arrival_event (partition, recipient, sender)
-SELECT arrival_partition(counting.user_id), counting.user_id, taken.sender_id
-FROM taken
-CROSS JOIN LATERAL (
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.channel_id = taken.channel_id
-        AND taken.member_count <= $1::integer
-        AND rs.member
-        AND rs.user_id <> taken.sender_id
-        AND rs.joined_seq < taken.seq
-        AND (
-            taken.everyone
-            OR rs.user_id = ANY(taken.mentions)
-            OR NOT (rs.muted OR taken.seq <= rs.muted_until_seq)
-        )
-    UNION ALL
-    SELECT rs.user_id
-    FROM channel_read_state rs
-    WHERE rs.user_id = ANY(taken.mentions)
-        AND rs.channel_id = taken.channel_id
-        AND taken.member_count > $1::integer
-        AND rs.member
-        AND rs.joined_seq < taken.seq
-) AS counting
-ORDER BY taken.id
+SELECT EXISTS (SELECT FROM held) AS held, (SELECT count(*) FROM taken) AS taken
 `
 
 type RelayOutboxParams struct {
-	MaxMembers int32
 	Fence      int64
 	BatchSize  int32
+	MaxMembers int32
+}
+
+type RelayOutboxRow struct {
+	Held  bool
+	Taken int64
 }
 
 // RelayOutbox takes the oldest messages from the outbox and writes an event for each person to whom they count: in a
 // channel that had at most max_members then, all its members, but for those who have it muted and are not named;
-// elsewhere those who are named. Who joined later does not count, and neither does the sender. It does nothing for one
-// whose lease was taken over. Messages that somebody flushes for a person at the moment are left for the next time.
-func (q *Queries) RelayOutbox(ctx context.Context, db DBTX, arg RelayOutboxParams) (int64, error) {
-	result, err := db.Exec(ctx, relayOutbox, arg.MaxMembers, arg.Fence, arg.BatchSize)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// elsewhere those who are named. Who joined later does not count, nor does the sender, nor for whom it was found out
+// before. It does nothing for one whose lease was taken over. Messages that somebody flushes for a person at the moment
+// are left for the next time.
+func (q *Queries) RelayOutbox(ctx context.Context, db DBTX, arg RelayOutboxParams) (RelayOutboxRow, error) {
+	row := db.QueryRow(ctx, relayOutbox, arg.Fence, arg.BatchSize, arg.MaxMembers)
+	var i RelayOutboxRow
+	err := row.Scan(&i.Held, &i.Taken)
+	return i, err
 }
 
 const renewLeases = `-- name: RenewLeases :many
@@ -412,7 +444,7 @@ func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParam
 	return items, nil
 }
 
-const storeArrivals = `-- name: StoreArrivals :many
+const storeArrivals = `-- name: StoreArrivals :one
 WITH held AS (
     SELECT
         l.partition,
@@ -424,13 +456,17 @@ WITH held AS (
 batch AS (
     DELETE FROM arrival_event e
     USING held
-    WHERE e.partition = held.partition
-        AND e.id IN (
-            SELECT first.id
-            FROM arrival_event first
-            WHERE first.partition = $1 AND NOT first.parked
-            ORDER BY first.id
-            LIMIT $3
+    WHERE e.partition = $1
+        AND NOT e.parked
+        AND e.id <= (
+            SELECT max(first.id)
+            FROM (
+                SELECT f.id
+                FROM arrival_event f
+                WHERE f.partition = $1 AND NOT f.parked
+                ORDER BY f.partition, f.id
+                LIMIT $3
+            ) AS first
         )
     RETURNING e.id, e.recipient, e.sender
 ),
@@ -459,9 +495,10 @@ moved AS (
     FROM held
     WHERE l.partition = held.partition
 )
-SELECT DISTINCT batch.recipient
-FROM batch
-ORDER BY batch.recipient
+SELECT
+    EXISTS (SELECT FROM held) AS held,
+    (SELECT count(*) FROM batch) AS taken,
+    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients
 `
 
 type StoreArrivalsParams struct {
@@ -470,25 +507,19 @@ type StoreArrivalsParams struct {
 	BatchSize int32
 }
 
+type StoreArrivalsRow struct {
+	Held       bool
+	Taken      int64
+	Recipients []int64
+}
+
 // StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
 // and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
-// within a partition, and are about the microseconds of the clock.
-func (q *Queries) StoreArrivals(ctx context.Context, db DBTX, arg StoreArrivalsParams) ([]int64, error) {
-	rows, err := db.Query(ctx, storeArrivals, arg.Partition, arg.Fence, arg.BatchSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []int64{}
-	for rows.Next() {
-		var recipient int64
-		if err := rows.Scan(&recipient); err != nil {
-			return nil, err
-		}
-		items = append(items, recipient)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+// within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
+// by key however many there are.
+func (q *Queries) StoreArrivals(ctx context.Context, db DBTX, arg StoreArrivalsParams) (StoreArrivalsRow, error) {
+	row := db.QueryRow(ctx, storeArrivals, arg.Partition, arg.Fence, arg.BatchSize)
+	var i StoreArrivalsRow
+	err := row.Scan(&i.Held, &i.Taken, &i.Recipients)
+	return i, err
 }
