@@ -103,12 +103,14 @@ SELECT EXISTS (SELECT FROM held) AS held, (SELECT count(*) FROM taken) AS taken;
 -- name: FlushOutbox :exec
 -- FlushOutbox does the relay's work for one person in one channel, before they leave it or mute it: what came until then
 -- counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others, and
--- say for whom the work is done: a relay that looked before this was committed finds them changed.
-WITH waiting AS (
-    UPDATE outbox o
-    SET flushed = o.flushed || (@user_id::bigint)
+-- say for whom the work is done: a relay that looked before this was committed finds them changed. They are locked in
+-- their order, so that two who flush one channel cannot wait for one another.
+WITH locked AS (
+    SELECT o.id
+    FROM outbox o
     WHERE o.channel_id = @channel_id
         AND NOT o.parked
+        AND (o.member_count <= @max_members::integer OR (@user_id::bigint) = ANY(o.mentions))
         AND (
             @leaving::boolean
             OR NOT (
@@ -116,6 +118,14 @@ WITH waiting AS (
                 OR o.everyone AND o.member_count <= @max_members::integer
             )
         )
+    ORDER BY o.id
+    FOR UPDATE
+),
+waiting AS (
+    UPDATE outbox o
+    SET flushed = o.flushed || (@user_id::bigint)
+    FROM locked
+    WHERE o.id = locked.id
     RETURNING o.id, o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
 )
 INSERT INTO arrival_event (partition, recipient, sender)

@@ -122,11 +122,12 @@ func (q *Queries) CountParked(ctx context.Context, db DBTX) (int64, error) {
 }
 
 const flushOutbox = `-- name: FlushOutbox :exec
-WITH waiting AS (
-    UPDATE outbox o
-    SET flushed = o.flushed || ($1::bigint)
+WITH locked AS (
+    SELECT o.id
+    FROM outbox o
     WHERE o.channel_id = $2
         AND NOT o.parked
+        AND (o.member_count <= $3::integer OR ($1::bigint) = ANY(o.mentions))
         AND (
             $4::boolean
             OR NOT (
@@ -134,6 +135,14 @@ WITH waiting AS (
                 OR o.everyone AND o.member_count <= $3::integer
             )
         )
+    ORDER BY o.id
+    FOR UPDATE
+),
+waiting AS (
+    UPDATE outbox o
+    SET flushed = o.flushed || ($1::bigint)
+    FROM locked
+    WHERE o.id = locked.id
     RETURNING o.id, o.seq, o.sender_id, o.member_count, o.mentions, o.everyone
 )
 INSERT INTO arrival_event (partition, recipient, sender)
@@ -159,7 +168,8 @@ type FlushOutboxParams struct {
 
 // FlushOutbox does the relay's work for one person in one channel, before they leave it or mute it: what came until then
 // counts. Where they mute it, only what does not name them: that counts afterwards, too. The rows stay for the others, and
-// say for whom the work is done: a relay that looked before this was committed finds them changed.
+// say for whom the work is done: a relay that looked before this was committed finds them changed. They are locked in
+// their order, so that two who flush one channel cannot wait for one another.
 func (q *Queries) FlushOutbox(ctx context.Context, db DBTX, arg FlushOutboxParams) error {
 	_, err := db.Exec(ctx, flushOutbox,
 		arg.UserID,
