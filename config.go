@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -88,20 +87,19 @@ func (c *config) Validate() error {
 			return fmt.Errorf("%s must be at least %s", limit.flag, limit.least)
 		}
 	}
-	if c.SyncMaxGap < 1 || c.SyncMaxGap > 100_000 {
-		return errors.New("--sync-max-gap must be from 1 to 100000")
-	}
-	if c.MaxConnections < 0 || c.MaxConnections > 1000 {
-		return errors.New("--max-connections must be from 0 to 1000")
-	}
-	if c.NewlyUnreadMaxMembers < 2 || c.NewlyUnreadMaxMembers > 10_000 {
-		return errors.New("--newly-unread-max-members must be from 2 to 10000")
-	}
-	if c.SocketsPerPerson < 1 || c.SocketsPerPerson > 10_000 {
-		return errors.New("--sockets-per-person must be from 1 to 10000")
-	}
-	if c.SocketOperations < 1 || c.SocketOperations > 10_000 {
-		return errors.New("--socket-operations must be from 1 to 10000")
+	for _, limit := range []struct {
+		flag            string
+		is, least, most int
+	}{
+		{"--sync-max-gap", c.SyncMaxGap, 1, 100_000},
+		{"--max-connections", c.MaxConnections, 0, 1000},
+		{"--newly-unread-max-members", c.NewlyUnreadMaxMembers, 2, 10_000},
+		{"--sockets-per-person", c.SocketsPerPerson, 1, 10_000},
+		{"--socket-operations", c.SocketOperations, 1, 10_000},
+	} {
+		if limit.is < limit.least || limit.is > limit.most {
+			return fmt.Errorf("%s must be from %d to %d", limit.flag, limit.least, limit.most)
+		}
 	}
 	if err := c.mutationLimit().Validate(); err != nil {
 		return fmt.Errorf("--mutation-rate and --mutation-burst: %w", err)

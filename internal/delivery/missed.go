@@ -58,14 +58,11 @@ func (d *Deliveries) Missed(ctx context.Context, user id.User, channelID id.Chan
 	if missed.Reason = known.resync(state, d.maxGap); missed.Reason != "" {
 		return missed, nil
 	}
-	if known.mayLackDeletions(state) {
-		if missed.DeletedSeqs, err = d.store.DeletedSeqs(ctx, known.stretch(state), maxDeletions+1); err != nil {
-			return Missed{}, fmt.Errorf("missed events: %w", err)
-		}
-		if len(missed.DeletedSeqs) > maxDeletions {
-			missed.Reason, missed.DeletedSeqs = TooManyDeletions, nil
-			return missed, nil
-		}
+	if missed.DeletedSeqs, missed.Reason, err = d.deletions(ctx, known, state); err != nil {
+		return Missed{}, fmt.Errorf("missed events: %w", err)
+	}
+	if missed.Reason != "" {
+		return missed, nil
 	}
 	if missed.Messages, err = d.store.MessagesAfter(ctx, channelID, known.seq, state.HighWaterSeq, maxPage); err != nil {
 		return Missed{}, fmt.Errorf("missed events: %w", err)

@@ -119,19 +119,27 @@ func (d *Deliveries) Sync(ctx context.Context, user id.User, req Request) (Sync,
 		}
 	}
 	var deleted []id.Seq
-	if reason == "" && known.mayLackDeletions(state) {
-		deleted, err = d.store.DeletedSeqs(ctx, known.stretch(state), maxDeletions+1)
-		if err != nil {
+	if reason == "" {
+		if deleted, reason, err = d.deletions(ctx, known, state); err != nil {
 			return nil, fmt.Errorf("sync channel: %w", err)
-		}
-		if len(deleted) > maxDeletions {
-			reason = TooManyDeletions
 		}
 	}
 	if reason != "" {
 		return d.resync(ctx, user, req, state, epoch, reason)
 	}
 	return d.diff(ctx, user, req, state, epoch, known, deleted)
+}
+
+// deletions returns which of the messages that a reader may hold were deleted since, or why they cannot be listed.
+func (d *Deliveries) deletions(ctx context.Context, known cursor, state State) ([]id.Seq, Reason, error) {
+	if !known.mayLackDeletions(state) {
+		return nil, "", nil
+	}
+	deleted, err := d.store.DeletedSeqs(ctx, known.stretch(state), maxDeletions+1)
+	if len(deleted) > maxDeletions {
+		return nil, TooManyDeletions, err
+	}
+	return deleted, "", err
 }
 
 func (d *Deliveries) diff(ctx context.Context, user id.User, req Request, state State, epoch string, known cursor, deleted []id.Seq) (*Diff, error) {

@@ -78,14 +78,14 @@ func (a *account) keep(h *Hub, b held) bool {
 	s := &seat{account: a, channel: h.stretchOf(b.ChannelID)}
 	s.channel.learn(h, b.HeadVersion, b.HighWaterSeq)
 	if s.channel.leftSince(a.user, b.HeadVersion) {
-		h.markStale(readstate.Seat{UserID: a.user, ChannelID: b.ChannelID}, false)
+		h.markStale(s.seat(), false)
 		h.release(s.channel)
 		return false
 	}
 	if later, ok := s.channel.replay(b, s.channel.to); ok {
 		b = later
 	} else if b.HeadVersion < s.channel.to {
-		h.markStale(readstate.Seat{UserID: a.user, ChannelID: b.ChannelID}, false)
+		h.markStale(s.seat(), false)
 	}
 	s.held = b
 	a.seats[b.ChannelID] = s

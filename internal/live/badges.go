@@ -43,17 +43,14 @@ type BadgeStream struct {
 	// Guarded by the hub's mu.
 	wake    func()
 	closed  bool
-	whole   bool                  // a snapshot waits
-	waiting map[id.Channel]change // the badges that wait
-	total   readstate.Total       // as it was told last
-	tallied bool                  // the total may be another one since
-	again   bool                  // tell in any case
-	taken   []id.Channel          // by the last Next
-	took    bool                  // the last Next took a snapshot
+	whole   bool                // a snapshot waits
+	waiting map[id.Channel]bool // the badges that wait, and whether one was muted or unmuted
+	total   readstate.Total     // as it was told last
+	tallied bool                // the total may be another one since
+	again   bool                // tell in any case
+	taken   []id.Channel        // by the last Next
+	took    bool                // the last Next took a snapshot
 }
-
-// change is why a badge waits.
-type change struct{ toggled bool } // it was muted or unmuted
 
 // Badges subscribes to a person's badges. The first change is there when it returns.
 func (h *Hub) Badges(ctx context.Context, user id.User, watch Watch) (*BadgeStream, error) {
@@ -115,11 +112,11 @@ func (b *BadgeStream) Next() (BadgeChange, bool, error) {
 			}
 		}
 	} else {
-		for channelID, why := range b.waiting {
+		for channelID, toggled := range b.waiting {
 			switch s := b.account.seats[channelID]; {
 			case s == nil:
 				told.RemovedChannelIDs = append(told.RemovedChannelIDs, channelID)
-			case b.includeMuted, !s.held.Muted, why.toggled:
+			case b.includeMuted, !s.held.Muted, toggled:
 				told.Badges = append(told.Badges, s.held.Badge)
 			}
 		}
@@ -202,9 +199,9 @@ func (b *BadgeStream) removed(h *Hub, channelID id.Channel, muted bool) {
 
 func (b *BadgeStream) wait(channelID id.Channel, toggled bool) {
 	if b.waiting == nil {
-		b.waiting = make(map[id.Channel]change)
+		b.waiting = make(map[id.Channel]bool)
 	}
-	b.waiting[channelID] = change{toggled: toggled || b.waiting[channelID].toggled}
+	b.waiting[channelID] = toggled || b.waiting[channelID]
 }
 
 // startAgain has a snapshot told next.

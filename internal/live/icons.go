@@ -173,12 +173,11 @@ func (h *Hub) readIcon(ctx context.Context, i *iconState) error {
 	if i.read && begun < i.readAt { // a later read was quicker
 		return nil
 	}
-	i.readAt = begun
-	if i.read && sameIcon(shown, i.shown) {
-		i.shown = shown
+	same := i.read && sameIcon(shown, i.shown)
+	i.readAt, i.shown, i.read = begun, shown, true
+	if same {
 		return nil
 	}
-	i.shown, i.read = shown, true
 	for s := range i.streams {
 		s.waits = true
 		s.wakeUp()

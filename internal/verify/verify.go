@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"tidemark/internal/id"
 )
@@ -78,12 +79,10 @@ func Run(ctx context.Context, config Config) (Report, error) {
 		if err != nil {
 			return report, fmt.Errorf("verify: %w", err)
 		}
-		for len(users) > 0 {
-			n := min(batch, len(users))
-			if err := report.add(ctx, config, users[:n]); err != nil {
+		for some := range slices.Chunk(users, batch) {
+			if err := report.add(ctx, config, some); err != nil {
 				return report, err
 			}
-			users = users[n:]
 		}
 		return report, nil
 	}
