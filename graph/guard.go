@@ -15,7 +15,7 @@ import (
 // maxVariableValues bounds what is looked at of the variables, because reading a value costs far more than parsing it
 // did. It is some times the longest list that an argument takes: one that is a little too long is refused by the
 // argument's name.
-const maxVariableValues = 25_000
+const maxVariableValues = 10_000
 
 // guard refuses queries that are too large, before they are validated: a few kilobytes can be a second's work for
 // the rules, and more for whatever follows fragments. It reads the text once more than the executor does, but only
