@@ -56,6 +56,9 @@ type config struct {
 	SyncMaxGap            int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
 	ReconcileEvery        time.Duration `default:"30s" help:"How often each badge that is shown live is compared with Postgres: how long one may be wrong after a fault."`
 	NewlyUnreadMaxMembers int           `default:"100" help:"The largest group in which every message counts as newly unread; in larger ones, those that name somebody."`
+	NewlyUnreadCoalesce   bool          `default:"true" negatable:"" help:"Write only the newest message of each sender in a batch to Redis."`
+	RedisReplicaURL       string        `name:"redis-replica-url" placeholder:"URL" help:"A replica of Redis. It is asked first what need not be written."`
+	NewlyUnreadRecency    time.Duration `default:"30s" help:"With a replica, how much older than it is the time of a sender's latest message may be shown."`
 	WithoutWorker         bool          `help:"Leave the work between a message and newly unread to others: see tidemark work."`
 	PingEvery             time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
 	WriteTimeout          time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`
@@ -80,6 +83,7 @@ func (c *config) Validate() error {
 		{"--statement-timeout", c.StatementTimeout, 10 * time.Millisecond},
 		{"--lock-timeout", c.LockTimeout, 10 * time.Millisecond},
 		{"--reconcile-every", c.ReconcileEvery, 100 * time.Millisecond},
+		{"--newly-unread-recency", c.NewlyUnreadRecency, time.Millisecond},
 		{"--ping-every", c.PingEvery, 100 * time.Millisecond},
 		{"--write-timeout", c.WriteTimeout, 100 * time.Millisecond},
 	} {

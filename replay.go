@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -119,7 +120,7 @@ func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string
 	workers := []*newlyunread.Worker{newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store})}
 	config := replay.Config{
 		File: c.File, Speed: float64(c.Speed), Seed: c.Seed, Offset: max(largest, replayedIDs), Workers: c.Workers,
-		Progress: os.Stderr, Screens: c.Screens, NewlyUnread: newlyunread.New(store, nil), Queue: store,
+		Progress: os.Stderr, Screens: c.Screens, NewlyUnread: newlyunread.New(newlyunread.Config{Store: store}), Queue: store,
 	}
 	if c.Screens == 0 {
 		readStates := readstate.New(store, nil)
@@ -133,22 +134,43 @@ func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string
 		return err
 	}
 	defer apart.Close()
-	hubs, stop, err := startHubs(ctx, redisURL, store, apart)
+	hubs, clients, stop, err := startHubs(ctx, redisURL, store, apart)
 	defer closing(stop, &err)
 	if err != nil {
 		return err
 	}
+	copies := []newlyunread.Projection{redis.NewNewlyUnread(clients[0]), redis.NewNewlyUnread(clients[1])}
 	workers = []*newlyunread.Worker{
-		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Announcer: hubs[0]}),
-		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: apart, Announcer: hubs[1]}),
+		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Projection: copies[0], Announcer: hubs[0]}),
+		newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: apart, Projection: copies[1], Announcer: hubs[1]}),
 	}
 	readStates := readstate.New(store, hubs[0])
 	config.ReadStates, config.Channels = readStates, channel.NewChannels(store, readStates, sending{hubs[0], workers[0]})
-	config.NewlyUnread = newlyunread.New(store, hubs[0])
+	config.NewlyUnread = newlyunread.New(newlyunread.Config{Store: store, Projection: copies[0], Announcer: hubs[0]})
+	config.Queue = copied{store, redis.NewNewlyUnread(clients[0])}
 	for _, hub := range hubs {
 		config.Processes = append(config.Processes, hub)
 	}
 	return c.run(ctx, config, workers...)
+}
+
+// copied is the work that is left until copies have all that has arrived, too.
+type copied struct {
+	*postgres.Store
+	copies *redis.NewlyUnread
+}
+
+// Pending implements replay.Queue.
+func (c copied) Pending(ctx context.Context, partitions []newlyunread.Partition) ([]newlyunread.Partition, error) {
+	pending, err := c.Store.Pending(ctx, partitions)
+	if err != nil || len(pending) > 0 {
+		return pending, err
+	}
+	positions, err := c.Positions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.copies.Behind(ctx, slices.DeleteFunc(positions, func(m newlyunread.Mark) bool { return !slices.Contains(partitions, m.Partition) }))
 }
 
 // run replays while workers work, and tells what came of it.
@@ -179,10 +201,9 @@ func (c *replayCommand) run(ctx context.Context, config replay.Config, workers .
 
 // startHubs runs a hub on each store, as in a process of its own, and returns when they hear each other. stop must be
 // called in any case.
-func startHubs(ctx context.Context, redisURL string, stores ...*postgres.Store) (hubs []*live.Hub, stop func() error, err error) {
+func startHubs(ctx context.Context, redisURL string, stores ...*postgres.Store) (hubs []*live.Hub, clients []*redis.Client, stop func() error, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	var clients []*redis.Client
 	ended := make([]error, len(stores))
 	stop = func() error {
 		cancel()
@@ -196,11 +217,11 @@ func startHubs(ctx context.Context, redisURL string, stores ...*postgres.Store) 
 	for i, store := range stores {
 		client, err := redis.Open(redisURL)
 		if err != nil {
-			return nil, stop, err
+			return nil, clients, stop, err
 		}
 		clients = append(clients, client)
 		if err := client.Ping(ctx); err != nil {
-			return nil, stop, err
+			return nil, clients, stop, err
 		}
 		past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
 		hub := live.NewHub(store, past, redis.NewBroker(client, redis.BrokerConfig{}), live.Config{})
@@ -209,10 +230,10 @@ func startHubs(ctx context.Context, redisURL string, stores ...*postgres.Store) 
 	}
 	for _, hub := range hubs {
 		if err := linked(ctx, hub); err != nil {
-			return nil, stop, err
+			return nil, clients, stop, err
 		}
 	}
-	return hubs, stop, nil
+	return hubs, clients, stop, nil
 }
 
 // linked waits until a hub's link is up. What is published before is lost to whoever's is not, and found only later.

@@ -52,6 +52,7 @@ type server struct {
 	log         *slog.Logger
 	store       *postgres.Store
 	redis       *redis.Client
+	replica     *redis.Client // nil where there is none
 	verifier    *auth.Verifier
 	telemetry   *telemetry.Telemetry
 	people      *person.Directory
@@ -105,12 +106,21 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if s.people, err = person.NewDirectory(s.store); err != nil {
 		return err
 	}
+	copies := redis.NewNewlyUnread(s.redis)
+	check, err := s.newlyUnreadCheck()
+	if err != nil {
+		return err
+	}
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
+	s.newlyUnread = newlyunread.New(newlyunread.Config{Store: s.store, Projection: copies, Logger: log})
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, NewlyUnread: newlyunread.New(s.store, nil), Logger: log,
+		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Logger: log,
 	})
-	s.newlyUnread = newlyunread.New(s.store, s.hub)
-	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log})
+	s.newlyUnread.Announcer = s.hub // each needs the other
+	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{
+		Queue: s.store, Projection: copies, Check: check, Recency: config.NewlyUnreadRecency, Uncoalesced: !config.NewlyUnreadCoalesce,
+		Announcer: s.hub, Logger: log,
+	})
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
@@ -138,7 +148,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	}
 	s.api = graph.NewHandler(api)
 	observeLive(s.telemetry.Registry(), s.hub, s.api)
-	observeWorker(s.telemetry.Registry(), s.worker)
+	observeWorker(s.telemetry.Registry(), s.worker, s.newlyUnread)
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
@@ -263,8 +273,11 @@ func (s *server) close(ctx context.Context) {
 	if s.verifier != nil {
 		s.verifier.Close()
 	}
-	if s.redis != nil {
-		if err := s.redis.Close(); err != nil {
+	for _, client := range []*redis.Client{s.redis, s.replica} {
+		if client == nil {
+			continue
+		}
+		if err := client.Close(); err != nil {
 			s.log.Warn("close Redis", "error", err)
 		}
 	}

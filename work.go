@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -9,6 +10,7 @@ import (
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
+	"tidemark/internal/redis"
 )
 
 // sending wakes the worker of the process that sends, so that what follows from a message is there at once.
@@ -32,8 +34,20 @@ func (s *server) work(ctx context.Context) {
 	}
 }
 
-// observeWorker adds what the worker does to the metrics.
-func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker) {
+// newlyUnreadCheck asks a replica what need not be written, where there is one.
+func (s *server) newlyUnreadCheck() (newlyunread.Check, error) {
+	if s.config.RedisReplicaURL == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	var err error
+	if s.replica, err = redis.Open(s.config.RedisReplicaURL); err != nil {
+		return nil, fmt.Errorf("--redis-replica-url: %w", err)
+	}
+	return redis.NewNewlyUnreadCheck(s.redis, s.replica), nil
+}
+
+// observeWorker adds what the worker does, and how reads are answered, to the metrics.
+func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker, read *newlyunread.NewlyUnread) {
 	counter := func(name, help string, value func(newlyunread.WorkerStats) int64) {
 		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "tidemark_newly_unread_" + name, Help: help},
 			func() float64 { return float64(value(worker.Stats())) }))
@@ -41,6 +55,21 @@ func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker) {
 	counter("relayed_total", "Messages of which it was found out to whom they count.", func(s newlyunread.WorkerStats) int64 { return s.Relayed })
 	counter("stored_total", "Events that were stored: a message and a person to whom it counts each.", func(s newlyunread.WorkerStats) int64 { return s.Stored })
 	counter("parked_total", "Rows set aside because they could not be stored.", func(s newlyunread.WorkerStats) int64 { return s.Parked })
+	counter("coalesced_total", "Events not written to Redis because one of the same sender came after them in their batch.", func(s newlyunread.WorkerStats) int64 { return s.Coalesced })
+	counter("redundant_total", "Events not written to Redis because the replica showed that they would change nothing.", func(s newlyunread.WorkerStats) int64 { return s.Redundant })
+	counter("unsure_total", "Batches written whole because the replica was late, or away.", func(s newlyunread.WorkerStats) int64 { return s.Unsure })
+	counter("applied_total", "Writes to Redis, each of one person's changes in a batch.", func(s newlyunread.WorkerStats) int64 { return s.Applied })
+	counter("generations_total", "How often all copies of a partition were made old, because one may have lacked something.", func(s newlyunread.WorkerStats) int64 { return s.Generations })
+	for kept, value := range map[string]func(newlyunread.Stats) int64{
+		"warm": func(s newlyunread.Stats) int64 { return s.Warm },
+		"cold": func(s newlyunread.Stats) int64 { return s.Cold },
+		"away": func(s newlyunread.Stats) int64 { return s.Away },
+	} {
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_newly_unread_reads_total", ConstLabels: prometheus.Labels{"copy": kept},
+			Help: "Reads by the copy in Redis: warm, answered from it; cold, there was none to trust; away, Redis was. The last two were answered from Postgres.",
+		}, func() float64 { return float64(value(read.Stats())) }))
+	}
 }
 
 type workCommand struct {

@@ -236,7 +236,7 @@ func (n *numbers) remove(ctx context.Context) error {
 // prepare has each way's statement prepared, and called for others until its plan is the one that stays.
 func (n *numbers) prepare(ctx context.Context) error {
 	sent, err := n.record(ctx, func(ctx context.Context, store *postgres.Store) error {
-		_, err := newlyunread.New(store, nil).Get(ctx, firstOther, newlyunread.DefaultFirst)
+		_, err := newlyunread.New(newlyunread.Config{Store: store}).Get(ctx, firstOther, newlyunread.DefaultFirst)
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,11 +67,34 @@ func (c client) writtenBy(people ...id.User) icon {
 	return shown
 }
 
-// settle waits until all that was sent counts to whom it counts.
+// settle waits until all that was sent counts to whom it counts, and copies in Redis have it as far as they are trusted.
 func (s *server) settle() {
 	s.t.Helper()
+	rdb := s.rdb(s.t)
+	defer rdb.Close()
+	conn := connect(s.t, s.database)
+	defer conn.Close(s.t.Context())
 	within(s.t, soon, "all has arrived", func() bool {
-		return count1(s.t, s.database, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM arrival_event)`) == 0
+		if scan[int64](s.t, conn, `SELECT (SELECT count(*) FROM outbox) + (SELECT count(*) FROM arrival_event)`) > 0 {
+			return false
+		}
+		rows, err := conn.Query(s.t.Context(), `SELECT partition, position FROM lease WHERE partition >= 0`)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var partition, position int64
+			if err := rows.Scan(&partition, &position); err != nil {
+				s.t.Fatal(err)
+			}
+			mark := rdb.Get(s.t.Context(), fmt.Sprintf("newly_unread_mark:{%d}", partition)).Val()
+			copied, _ := strconv.ParseInt(mark[strings.LastIndexByte(mark, ':')+1:], 10, 64)
+			if mark != "" && copied < position {
+				return false
+			}
+		}
+		return true
 	})
 }
 

@@ -38,15 +38,21 @@ func newEngines(t *testing.T) engines {
 // flushRedis empties the Redis, of its scripts too.
 func (e engines) flushRedis(t *testing.T) {
 	t.Helper()
-	options, err := goredis.ParseURL(e.redis.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdb := goredis.NewClient(options)
+	rdb := e.rdb(t)
 	defer rdb.Close()
 	if err := errors.Join(rdb.FlushAll(t.Context()).Err(), rdb.ScriptFlush(t.Context()).Err()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// rdb connects to the Redis, past Tidemark.
+func (e engines) rdb(t *testing.T) *goredis.Client {
+	t.Helper()
+	options, err := goredis.ParseURL(e.redis.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return goredis.NewClient(options)
 }
 
 // server is a `tidemark serve` and what it works on.

@@ -23,7 +23,7 @@ func rules() []rule {
 	redis := []string{"tidemark/internal/redis/...", "github.com/redis/go-redis/v9/..."}
 	edges := []string{"tidemark/internal/embedded/...", "tidemark/playground", "net/http"}
 	domain := []string{
-		"tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
+		"tidemark/internal/breaker", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
 		"tidemark/internal/newlyunread", "tidemark/internal/verify",
 	}

@@ -5,22 +5,22 @@ SELECT
     coalesce(a.acknowledged, 0)::bigint AS acknowledged,
     a.acknowledged_at,
     l.position,
-    ARRAY(
-        SELECT v.sender
-        FROM arrival v
-        WHERE v.recipient = @user_id AND v.latest > coalesce(a.acknowledged, 0)
-        ORDER BY v.latest DESC
-        LIMIT @count_to
-    )::bigint[] AS senders,
-    ARRAY(
-        SELECT v.latest
-        FROM arrival v
-        WHERE v.recipient = @user_id AND v.latest > coalesce(a.acknowledged, 0)
-        ORDER BY v.latest DESC
-        LIMIT @count_to
-    )::bigint[] AS latest
+    l.generation,
+    store_instance()::text AS store_instance,
+    coalesce(written.senders, '{}')::bigint[] AS senders,
+    coalesce(written.latest, '{}')::bigint[] AS latest
 FROM lease l
 LEFT JOIN user_activity a ON a.user_id = @user_id
+CROSS JOIN LATERAL (
+    SELECT array_agg(newest.sender) AS senders, array_agg(newest.latest) AS latest
+    FROM (
+        SELECT v.sender, v.latest
+        FROM arrival v
+        WHERE v.recipient = @user_id AND v.latest > coalesce(a.acknowledged, 0)
+        ORDER BY v.latest DESC
+        LIMIT @count_to
+    ) AS newest
+) AS written
 WHERE l.partition = arrival_partition(@user_id);
 
 -- name: Acknowledge :exec
@@ -142,10 +142,10 @@ WHERE waiting.sender_id <> rs.user_id
 ORDER BY waiting.id;
 
 -- name: StoreArrivals :one
--- StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
--- and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
--- within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
--- by key however many there are.
+-- StoreArrivals takes the oldest events of a partition, gives each a position, and stores the newest of each recipient
+-- and sender. It returns what arrived, in the order of positions, and up to where those who acknowledged have been shown
+-- everything. It does nothing for one whose lease was taken over. Positions rise strictly within a partition, and are about
+-- the microseconds of the clock. The events are found as a stretch, so that the plan goes by key however many there are.
 WITH held AS (
     SELECT
         l.partition,
@@ -171,21 +171,21 @@ batch AS (
         )
     RETURNING e.id, e.recipient, e.sender
 ),
-newest AS (
-    SELECT batch.recipient, batch.sender, max(batch.id) AS id
-    FROM batch
-    WHERE batch.sender IS NOT NULL
-    GROUP BY batch.recipient, batch.sender
-),
 placed AS (
-    SELECT newest.recipient, newest.sender, held.base + row_number() OVER (ORDER BY newest.id) AS position
-    FROM newest, held
+    SELECT batch.recipient, batch.sender, held.base + row_number() OVER (ORDER BY batch.id) AS position
+    FROM batch, held
+    WHERE batch.sender IS NOT NULL
+),
+newest AS (
+    SELECT placed.recipient, placed.sender, max(placed.position) AS position
+    FROM placed
+    GROUP BY placed.recipient, placed.sender
 ),
 stored AS (
     INSERT INTO arrival AS a (recipient, sender, latest)
-    SELECT placed.recipient, placed.sender, placed.position
-    FROM placed
-    ORDER BY placed.recipient, placed.sender
+    SELECT newest.recipient, newest.sender, newest.position
+    FROM newest
+    ORDER BY newest.recipient, newest.sender
     ON CONFLICT (recipient, sender) DO UPDATE
     SET latest = excluded.latest
     WHERE excluded.latest > a.latest
@@ -195,11 +195,21 @@ moved AS (
     SET position = held.base + (SELECT count(*) FROM placed), attempts = 0
     FROM held
     WHERE l.partition = held.partition
+),
+shown AS (
+    SELECT u.user_id, u.acknowledged
+    FROM user_activity u
+    WHERE u.user_id IN (SELECT batch.recipient FROM batch WHERE batch.sender IS NULL)
 )
 SELECT
     EXISTS (SELECT FROM held) AS held,
+    coalesce((SELECT held.base + (SELECT count(*) FROM placed) FROM held), 0)::bigint AS position,
     (SELECT count(*) FROM batch) AS taken,
-    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients;
+    ARRAY(SELECT placed.recipient FROM placed ORDER BY placed.position)::bigint[] AS recipients,
+    ARRAY(SELECT placed.sender FROM placed ORDER BY placed.position)::bigint[] AS senders,
+    ARRAY(SELECT placed.position FROM placed ORDER BY placed.position)::bigint[] AS positions,
+    ARRAY(SELECT shown.user_id FROM shown ORDER BY shown.user_id)::bigint[] AS viewers,
+    ARRAY(SELECT shown.acknowledged FROM shown ORDER BY shown.user_id)::bigint[] AS acknowledged;
 
 -- name: BeginAttempt :one
 -- BeginAttempt counts one more attempt at what failed, before it is made: if it ends the process, it has been counted.
@@ -246,7 +256,7 @@ END
 ORDER BY mine.partition;
 
 -- name: KeepWorker :one
--- KeepWorker notes that a worker lives, forgets those long dead, and returns how many live.
+-- KeepWorker notes that a worker lives, forgets those long dead, and returns how many live, and which store this is.
 WITH dead AS (
     DELETE FROM worker w WHERE w.seen_at < now() - interval '1 minute' AND w.id <> @id
 ),
@@ -254,7 +264,7 @@ me AS (
     INSERT INTO worker AS w (id, seen_at) VALUES (@id, now())
     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
 )
-SELECT 1 + count(*) AS living
+SELECT 1 + count(*) AS living, (SELECT store_epoch())::text AS store_epoch
 FROM worker other
 WHERE other.id <> @id AND other.seen_at > now() - (@within_ms::bigint) * interval '1 millisecond';
 
@@ -279,13 +289,15 @@ WHERE l.partition = mine.partition AND l.owner = @owner
 RETURNING l.partition, l.fence, (mine.number <= @most::bigint)::boolean AS kept;
 
 -- name: ClaimLeases :many
--- ClaimLeases takes free leases over, at most so many. Where one was not given back and there is something to do, that
--- counts as an attempt: whoever had it may have died of it.
+-- ClaimLeases takes free leases over, at most so many. Where one was not given back, copies may lack what its owner stored
+-- last, so they are of an older generation from now on; and if there is something to do, that counts as an attempt: the
+-- owner may have died of it.
 UPDATE lease l
 SET
     owner = @owner,
     until = now() + (@length_ms::bigint) * interval '1 millisecond',
     fence = l.fence + 1,
+    generation = l.generation + CASE WHEN l.until = '-infinity' THEN 0 ELSE 1 END,
     attempts = l.attempts + CASE
         WHEN l.until = '-infinity' THEN 0
         WHEN l.partition = -1 THEN (SELECT count(*) FROM (SELECT FROM outbox o WHERE NOT o.parked LIMIT 1) AS waiting)
@@ -302,4 +314,18 @@ WHERE l.partition IN (
     LIMIT @most
     FOR UPDATE SKIP LOCKED
 )
-RETURNING l.partition, l.fence, l.attempts;
+RETURNING l.partition, l.fence, l.attempts, l.generation, l.position;
+
+-- name: BeginGeneration :one
+-- BeginGeneration makes all copies of a partition old, for one whose lease was not taken over.
+UPDATE lease
+SET generation = generation + 1
+WHERE partition = @partition AND fence = @fence
+RETURNING generation, position;
+
+-- name: ListPositions :many
+-- ListPositions returns the newest position that was given out in each partition of recipients.
+SELECT partition, generation, position
+FROM lease
+WHERE partition >= 0
+ORDER BY partition;

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
@@ -18,7 +20,7 @@ const acknowledgeEvery = time.Second
 // NewlyUnread is what the hub needs of package newlyunread.
 type NewlyUnread interface {
 	Get(ctx context.Context, user id.User, first int) (newlyunread.Shown, error)
-	Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position, first int) (newlyunread.Shown, error)
+	Seen(ctx context.Context, user id.User, asOf *newlyunread.Position) error
 }
 
 // iconState is what the messages icon of a person shows, whom this process serves.
@@ -192,32 +194,42 @@ func sameIcon(a, b newlyunread.Shown) bool {
 		(a.AcknowledgedAt == nil || a.AcknowledgedAt.Equal(*b.AcknowledgedAt))
 }
 
-// acknowledgeAll acknowledges what viewers were shown, until ctx ends. What cannot be now is shown again, and then.
+// acknowledgeAll acknowledges what viewers were shown, until ctx ends and once more then. What cannot be acknowledged is
+// tried again with what was shown since.
 func (h *Hub) acknowledgeAll(ctx context.Context) {
 	ticker := time.NewTicker(acknowledgeEvery)
 	defer ticker.Stop()
-	for {
+	for ctx.Err() == nil {
 		select {
 		case <-ctx.Done():
-			return
 		case <-ticker.C:
 		}
-		h.mu.Lock()
-		shown := h.shown
-		h.shown = make(map[id.User]newlyunread.Position)
-		h.mu.Unlock()
-		for user, asOf := range shown {
-			h.acknowledge(ctx, user, asOf)
-		}
+		h.acknowledgeShown(context.WithoutCancel(ctx))
 	}
 }
 
-func (h *Hub) acknowledge(ctx context.Context, user id.User, asOf newlyunread.Position) {
+// acknowledgeShown acknowledges what viewers were shown up to now.
+func (h *Hub) acknowledgeShown(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	_, err := h.config.NewlyUnread.Acknowledge(ctx, user, &asOf, newlyunread.DefaultFirst)
+	h.mu.Lock()
+	shown := h.shown
+	h.shown = make(map[id.User]newlyunread.Position)
+	h.mu.Unlock()
+	var group errgroup.Group
+	group.SetLimit(mendReaders)
+	for user, asOf := range shown {
+		group.Go(func() error {
+			h.acknowledge(ctx, user, asOf)
+			return nil
+		})
+	}
+	_ = group.Wait() // each looks after its own
+}
+
+func (h *Hub) acknowledge(ctx context.Context, user id.User, asOf newlyunread.Position) {
+	err := h.config.NewlyUnread.Seen(ctx, user, &asOf)
 	if err == nil {
-		h.NewlyUnreadChanged([]id.User{user})
 		return
 	}
 	if fault.CodeOf(err) != fault.Unavailable {

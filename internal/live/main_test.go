@@ -71,12 +71,14 @@ func (e engines) start(config live.Config, between func(live.Broker) live.Broker
 		broker = between(broker)
 	}
 	past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
-	config.NewlyUnread = newlyunread.New(store, nil)
-	p := &process{t: e.t, store: store, hub: live.NewHub(store, past, broker, config)}
+	copies := redis.NewNewlyUnread(client)
+	p := &process{t: e.t, store: store, icons: newlyunread.New(newlyunread.Config{Store: store, Projection: copies, Logger: config.Logger})}
+	config.NewlyUnread = p.icons
+	p.hub = live.NewHub(store, past, broker, config)
+	p.icons.Announcer = p.hub
 	p.readStates = readstate.New(store, p.hub)
 	p.channels = channel.NewChannels(store, p.readStates, p.hub)
-	p.icons = newlyunread.New(store, p.hub)
-	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Announcer: p.hub, Logger: config.Logger})
+	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Projection: copies, Announcer: p.hub, Logger: config.Logger})
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.t.Context()))
 	ended := make(chan error, 1)

@@ -10,15 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidemark/internal/breaker"
 	"tidemark/internal/id"
 )
 
 const (
-	// partitions are those of recipients, and the relay's.
-	partitions = 64 + 1
-	// relay is the partition of those who find out to whom messages count.
-	relay Partition = -1
-
 	// leaseLength is how long a worker that says nothing any more keeps what it had.
 	leaseLength = 5 * time.Second
 	// beat is how often it says something.
@@ -36,25 +32,25 @@ const (
 	stepTimeout = 4 * time.Second
 )
 
-// Partition is a part of all recipients.
-type Partition int16
-
 // Lease is the right to write for a partition, as long as nobody else has a larger fence.
 type Lease struct {
 	Partition Partition
 	Fence     int64
 	Attempts  int // that failed, and may fail again
+	// Of one that was claimed: the generation of its copies, and the newest position that was given out.
+	Generation int64
+	Position   Position
 }
 
 // Queue is the work between a send and its arrivals. Each method is one atomic step; its errors are faults, or internal.
 type Queue interface {
-	// KeepWorker notes that a worker lives, and returns how many have done so within a time.
-	KeepWorker(ctx context.Context, worker string, within time.Duration) (living int, err error)
+	// KeepWorker notes that a worker lives, and returns how many have done so within a time, and the store epoch.
+	KeepWorker(ctx context.Context, worker string, within time.Duration) (living int, store string, err error)
 	// ForgetWorker gives back all that a worker has.
 	ForgetWorker(ctx context.Context, worker string) error
 	// RenewLeases keeps what a worker has, at most so many leases, and gives back the others. It returns those kept.
 	RenewLeases(ctx context.Context, worker string, most int, length time.Duration) ([]Lease, error)
-	// ClaimLeases takes free leases over, at most so many.
+	// ClaimLeases takes free leases over, at most so many. One that was not given back begins a generation.
 	ClaimLeases(ctx context.Context, worker string, most int, length time.Duration) ([]Lease, error)
 	// Pending returns those of the partitions that have something to do.
 	Pending(ctx context.Context, partitions []Partition) ([]Partition, error)
@@ -64,15 +60,33 @@ type Queue interface {
 	Project(ctx context.Context, lease Lease, batch int) (Done, error)
 	// BeginAttempt counts one more attempt, and returns how many there were.
 	BeginAttempt(ctx context.Context, lease Lease) (int, error)
+	// BeginGeneration makes all copies of a partition old. Where the fence is old it does nothing, and held is false.
+	BeginGeneration(ctx context.Context, lease Lease) (generation int64, newest Position, held bool, err error)
 	// Park sets aside the oldest that a partition has to do. Where the fence is old it does nothing.
 	Park(ctx context.Context, lease Lease) error
 }
 
 // Done is what became of a batch.
 type Done struct {
-	Held    bool // the lease still is the worker's
-	Taken   int  // rows
-	Changed []id.User
+	Held  bool // the lease still is the worker's
+	Taken int  // rows
+	// Of a projector: what arrived, in the order of positions, up to where those who acknowledged something have been shown
+	// everything, and the newest position that was given out.
+	Arrived      []Arrival
+	Acknowledged []Acknowledgment
+	Position     Position
+}
+
+// Arrival is that a message has arrived with somebody to whom it counts.
+type Arrival struct {
+	Recipient, Sender id.User
+	Position          Position
+}
+
+// Acknowledgment is up to where somebody has been shown everything.
+type Acknowledgment struct {
+	User     id.User
+	Position Position
 }
 
 // ErrUnfit says that a row cannot be stored because of what it holds.
@@ -86,6 +100,15 @@ type Announcer interface {
 // WorkerConfig says what a worker works on. Zero stands for the defaults named.
 type WorkerConfig struct {
 	Queue Queue
+	// Projection is kept right. Nil: there is none.
+	Projection Projection
+	// Check is asked what need not be written to the projection. Nil: all is.
+	Check Check
+	// Recency is how much older than it is a copy may say that a sender's latest message is, so that there is less to
+	// write: DefaultRecency.
+	Recency time.Duration
+	// Uncoalesced has each message applied for itself, and not the newest of each sender in a batch.
+	Uncoalesced bool
 	// Announcer hears whose number changed. Nil: nobody does.
 	Announcer Announcer
 	// Logger: slog.Default.
@@ -101,14 +124,24 @@ type Worker struct {
 	// Run's alone.
 	leases map[Partition]*state
 	beaten time.Time // when the leases were kept last
+	store  string    // the store epoch then
 
-	relayed, stored, parked atomic.Int64
+	projection, check *breaker.Breaker
+
+	relayed, stored, parked      atomic.Int64
+	coalesced, redundant, unsure atomic.Int64
+	applied, generations         atomic.Int64
 }
 
 // NewWorker returns a worker. It does nothing before Run.
 func NewWorker(config WorkerConfig) *Worker {
 	config.Logger = cmp.Or(config.Logger, slog.Default())
-	return &Worker{WorkerConfig: config, name: rand.Text(), woken: make(chan struct{}, 1), leases: make(map[Partition]*state)}
+	config.Recency = cmp.Or(config.Recency, DefaultRecency)
+	return &Worker{
+		WorkerConfig: config,
+		name:         rand.Text(), woken: make(chan struct{}, 1), leases: make(map[Partition]*state),
+		projection: breaker.New(projectionPause), check: breaker.New(projectionPause),
+	}
 }
 
 // Wake has the worker look at once, because something was sent.
@@ -124,6 +157,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseLength)
 		defer cancel()
+		for _, s := range w.leases {
+			if err := w.settle(ctx, s); err != nil {
+				w.Logger.Warn("leases are not given back, and end by themselves", "error", err)
+				return
+			}
+		}
 		if err := w.Queue.ForgetWorker(ctx, w.name); err != nil {
 			w.Logger.Warn("leases are not given back, and end by themselves", "error", err)
 		}
@@ -160,6 +199,7 @@ func (w *Worker) work(ctx context.Context) error {
 	if err := w.keepLeases(ctx); err != nil {
 		return err
 	}
+	w.tend(ctx)
 	now := time.Now()
 	var mine []Partition
 	for p, state := range w.leases {
@@ -200,32 +240,44 @@ func (w *Worker) keepLeases(ctx context.Context) (err error) {
 			clear(w.leases) // whether they still are ours is not known
 		}
 	}()
-	living, err := w.Queue.KeepWorker(ctx, w.name, leaseLength)
+	begun := time.Now()
+	living, store, err := w.Queue.KeepWorker(ctx, w.name, leaseLength)
 	if err != nil {
 		return err
+	}
+	if store != w.store { // its generations and positions are others
+		w.store = store
+		clear(w.leases)
+	}
+	for _, s := range w.leases { // those that are given back must be without doubt
+		if err := w.settle(ctx, s); err != nil {
+			return err
+		}
 	}
 	share := (partitions + living - 1) / living
 	kept, err := w.Queue.RenewLeases(ctx, w.name, share, leaseLength)
 	if err != nil {
 		return err
 	}
+	var claimed []Lease
 	if more := share - len(kept); more > 0 {
-		claimed, err := w.Queue.ClaimLeases(ctx, w.name, more, leaseLength)
-		if err != nil {
+		if claimed, err = w.Queue.ClaimLeases(ctx, w.name, more, leaseLength); err != nil {
 			return err
 		}
-		kept = append(kept, claimed...)
 	}
 	before := w.leases
-	w.leases = make(map[Partition]*state, len(kept))
+	w.leases = make(map[Partition]*state, len(kept)+len(claimed))
 	for _, l := range kept {
 		s := before[l.Partition]
-		if s == nil || s.Fence != l.Fence {
-			s = &state{Lease: l, size: mostRows(l.Partition)}
+		if s == nil || s.Fence != l.Fence { // what was done under it is not known any more
+			s = &state{Lease: l, size: mostRows(l.Partition), doubtful: l.Partition != relay}
 		}
 		w.leases[l.Partition] = s
 	}
-	w.beaten = time.Now()
+	for _, l := range claimed {
+		w.leases[l.Partition] = &state{Lease: l, size: mostRows(l.Partition), doubtful: w.Projection == nil && l.Partition != relay}
+	}
+	w.beaten = begun
 	return nil
 }
 
@@ -235,6 +287,10 @@ type state struct {
 	size   int // of the next batch
 	pause  time.Duration
 	resume time.Time // nothing is tried before
+
+	doubtful bool      // copies of this generation may lack something
+	unmarked bool      // nobody can trust copies of this generation, and nothing is applied to them
+	marked   time.Time // when they were marked last
 }
 
 func mostRows(p Partition) int {
@@ -277,8 +333,12 @@ func (w *Worker) step(ctx context.Context, s *state) {
 		return
 	}
 	w.stored.Add(int64(done.Taken))
-	if w.Announcer != nil && len(done.Changed) > 0 {
-		w.Announcer.NewlyUnreadChanged(done.Changed)
+	if done.Taken == 0 {
+		return
+	}
+	w.follow(ctx, s, done)
+	if w.Announcer != nil {
+		w.Announcer.NewlyUnreadChanged(changed(done))
 	}
 }
 
@@ -323,11 +383,22 @@ type WorkerStats struct {
 	Relayed int64 // messages of which it was found out to whom they count
 	Stored  int64 // events that were stored
 	Parked  int64 // rows set aside
+
+	// Of the projection:
+	Coalesced   int64 // events not applied because one of the same sender came after them in their batch
+	Redundant   int64 // changes not applied because the check said that they would change nothing
+	Unsure      int64 // batches applied whole because the check could not tell
+	Applied     int64 // changes applied
+	Generations int64 // how often all copies of a partition were made old
 }
 
 // Stats tells what the worker has done.
 func (w *Worker) Stats() WorkerStats {
-	return WorkerStats{Relayed: w.relayed.Load(), Stored: w.stored.Load(), Parked: w.parked.Load()}
+	return WorkerStats{
+		Relayed: w.relayed.Load(), Stored: w.stored.Load(), Parked: w.parked.Load(),
+		Coalesced: w.coalesced.Load(), Redundant: w.redundant.Load(), Unsure: w.unsure.Load(),
+		Applied: w.applied.Load(), Generations: w.generations.Load(),
+	}
 }
 
 func sleep(ctx context.Context, pause time.Duration) {

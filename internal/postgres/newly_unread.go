@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
@@ -17,18 +18,26 @@ import (
 const relayedEvents = 20_000
 
 // NewlyUnread implements newlyunread.Store.
-func (s *Store) NewlyUnread(ctx context.Context, user id.User, limit int) ([]newlyunread.Sender, newlyunread.Position, *time.Time, error) {
-	row, err := again(ctx, s, func() (dbsqlc.GetNewlyUnreadRow, error) {
-		return s.q.GetNewlyUnread(ctx, s.pool, int64(user), int32(limit)) //nolint:gosec // a page
+func (s *Store) NewlyUnread(ctx context.Context, user id.User, limit int) (newlyunread.Snapshot, error) {
+	var row dbsqlc.GetNewlyUnreadRow
+	store, err := withEpoch(ctx, s, func(conn *pgxpool.Conn) (instance string, err error) {
+		row, err = s.q.GetNewlyUnread(ctx, conn, int64(user), int32(limit)) //nolint:gosec // a page
+		return row.StoreInstance, err
 	})
 	if err != nil {
-		return nil, 0, nil, err
+		return newlyunread.Snapshot{}, err
 	}
 	senders := make([]newlyunread.Sender, len(row.Senders))
 	for i, sender := range row.Senders {
-		senders[i] = newlyunread.Sender{UserID: id.User(sender), LatestAt: time.UnixMicro(row.Latest[i]).UTC()}
+		senders[i] = newlyunread.Sender{UserID: id.User(sender), LatestAt: newlyunread.Position(row.Latest[i]).Time()}
 	}
-	return senders, newlyunread.Position(row.Position), row.AcknowledgedAt, nil
+	return newlyunread.Snapshot{
+		Senders:        senders,
+		AsOf:           newlyunread.Position(row.Position),
+		Acknowledged:   newlyunread.Position(row.Acknowledged),
+		AcknowledgedAt: row.AcknowledgedAt,
+		Generation:     newlyunread.Generation{Store: store, Number: row.Generation},
+	}, nil
 }
 
 // Acknowledge implements newlyunread.Store.
@@ -40,11 +49,11 @@ func (s *Store) Acknowledge(ctx context.Context, user id.User, asOf *newlyunread
 }
 
 // KeepWorker implements newlyunread.Queue.
-func (s *Store) KeepWorker(ctx context.Context, worker string, within time.Duration) (int, error) {
-	living, err := again(ctx, s, func() (int32, error) {
+func (s *Store) KeepWorker(ctx context.Context, worker string, within time.Duration) (living int, store string, err error) {
+	row, err := again(ctx, s, func() (dbsqlc.KeepWorkerRow, error) {
 		return s.q.KeepWorker(ctx, s.pool, worker, within.Milliseconds())
 	})
-	return int(living), err
+	return int(row.Living), row.StoreEpoch, err
 }
 
 // ForgetWorker implements newlyunread.Queue.
@@ -83,6 +92,7 @@ func (s *Store) ClaimLeases(ctx context.Context, worker string, most int, length
 	for i, row := range rows {
 		claimed[i] = newlyunread.Lease{
 			Partition: newlyunread.Partition(row.Partition), Fence: row.Fence, Attempts: int(row.Attempts),
+			Generation: row.Generation, Position: newlyunread.Position(row.Position),
 		}
 	}
 	return claimed, nil
@@ -125,9 +135,18 @@ func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int)
 	if err != nil {
 		return newlyunread.Done{}, unfit(err)
 	}
-	done := newlyunread.Done{Held: row.Held, Taken: int(row.Taken), Changed: make([]id.User, len(row.Recipients))}
-	for i, user := range row.Recipients {
-		done.Changed[i] = id.User(user)
+	done := newlyunread.Done{
+		Held: row.Held, Taken: int(row.Taken), Position: newlyunread.Position(row.Position),
+		Arrived:      make([]newlyunread.Arrival, len(row.Positions)),
+		Acknowledged: make([]newlyunread.Acknowledgment, len(row.Viewers)),
+	}
+	for i, position := range row.Positions {
+		done.Arrived[i] = newlyunread.Arrival{
+			Recipient: id.User(row.Recipients[i]), Sender: id.User(row.Senders[i]), Position: newlyunread.Position(position),
+		}
+	}
+	for i, viewer := range row.Viewers {
+		done.Acknowledged[i] = newlyunread.Acknowledgment{User: id.User(viewer), Position: newlyunread.Position(row.Acknowledged[i])}
 	}
 	return done, nil
 }
@@ -153,6 +172,15 @@ func (s *Store) BeginAttempt(ctx context.Context, lease newlyunread.Lease) (int,
 	return int(attempts), translate(err)
 }
 
+// BeginGeneration implements newlyunread.Queue.
+func (s *Store) BeginGeneration(ctx context.Context, lease newlyunread.Lease) (int64, newlyunread.Position, bool, error) {
+	row, err := s.q.BeginGeneration(ctx, s.pool, int16(lease.Partition), lease.Fence)
+	if noRows(err) {
+		return 0, 0, false, nil
+	}
+	return row.Generation, newlyunread.Position(row.Position), err == nil, translate(err)
+}
+
 // Park implements newlyunread.Queue.
 func (s *Store) Park(ctx context.Context, lease newlyunread.Lease) (err error) {
 	if lease.Partition < 0 {
@@ -167,4 +195,25 @@ func (s *Store) Park(ctx context.Context, lease newlyunread.Lease) (err error) {
 func (s *Store) Parked(ctx context.Context) (int, error) {
 	parked, err := again(ctx, s, func() (int64, error) { return s.q.CountParked(ctx, s.pool) })
 	return int(parked), err
+}
+
+// Positions returns what marks of the copies say that lack nothing at all.
+func (s *Store) Positions(ctx context.Context) ([]newlyunread.Mark, error) {
+	var rows []dbsqlc.ListPositionsRow
+	store, err := withEpoch(ctx, s, func(conn *pgxpool.Conn) (instance string, err error) {
+		rows, err = s.q.ListPositions(ctx, conn)
+		return "", err
+	})
+	if err != nil {
+		return nil, err
+	}
+	marks := make([]newlyunread.Mark, len(rows))
+	for i, row := range rows {
+		marks[i] = newlyunread.Mark{
+			Partition:  newlyunread.Partition(row.Partition),
+			Generation: newlyunread.Generation{Store: store, Number: row.Generation},
+			Position:   newlyunread.Position(row.Position),
+		}
+	}
+	return marks, nil
 }

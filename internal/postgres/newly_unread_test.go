@@ -65,7 +65,7 @@ func TestModelOfNewlyUnread(t *testing.T) {
 	p := newPipeline(t, d.store)
 	next := id.User(0)
 	rapid.Check(t, func(r *rapid.T) {
-		m := &iconModel{domain: d, pipeline: p, icons: newlyunread.New(d.store, nil), people: make(map[id.User]*reader)}
+		m := &iconModel{domain: d, pipeline: p, icons: newlyunread.New(newlyunread.Config{Store: d.store}), people: make(map[id.User]*reader)}
 		for range 5 {
 			next++
 			m.ids = append(m.ids, next)
@@ -412,7 +412,7 @@ func TestAMuteWhileTheRelayWaits(t *testing.T) {
 			t.Parallel()
 			d := newDomain(t)
 			p := newPipeline(t, d.store)
-			icons := newlyunread.New(d.store, nil)
+			icons := newlyunread.New(newlyunread.Config{Store: d.store})
 			group, conn, watch := d.group(anna, ben), d.conn(), d.conn()
 			d.send(anna, group)
 			exec(t, conn, `BEGIN`)

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidemark/internal/breaker"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
 )
@@ -38,8 +39,7 @@ type Limiter struct {
 	local  *Memory
 	logger *slog.Logger
 
-	start     time.Time
-	awayUntil atomic.Int64 // when the shared store is tried again, in nanoseconds from start; 0 while it works
+	breaker *breaker.Breaker
 
 	refused  atomic.Uint64
 	unshared atomic.Uint64
@@ -52,11 +52,11 @@ func New(limit Limit, shared Store, logger *slog.Logger) (*Limiter, error) {
 		return nil, err
 	}
 	return &Limiter{
-		limit:  limit,
-		shared: shared,
-		local:  NewMemory(),
-		logger: cmp.Or(logger, slog.Default()),
-		start:  time.Now(),
+		limit:   limit,
+		shared:  shared,
+		local:   NewMemory(),
+		logger:  cmp.Or(logger, slog.Default()),
+		breaker: breaker.New(storePause),
 	}, nil
 }
 
@@ -93,7 +93,7 @@ func (l *Limiter) take(ctx context.Context, user id.User, cost int) time.Duratio
 	if l.shared == nil {
 		return l.local.take(user, cost, l.limit)
 	}
-	if l.mayAsk() {
+	if l.breaker.Allow() {
 		wait, err := l.ask(ctx, user, cost)
 		if err == nil {
 			return wait
@@ -103,12 +103,6 @@ func (l *Limiter) take(ctx context.Context, user id.User, cost int) time.Duratio
 	return l.local.take(user, cost, l.limit)
 }
 
-// mayAsk reports whether the shared store works, or is due to be tried again by the caller.
-func (l *Limiter) mayAsk() bool {
-	until, now := l.awayUntil.Load(), int64(time.Since(l.start))
-	return until == 0 || now >= until && l.awayUntil.CompareAndSwap(until, now+int64(storePause))
-}
-
 // ask takes from the shared store and remembers whether it works.
 func (l *Limiter) ask(ctx context.Context, user id.User, cost int) (time.Duration, error) {
 	asking, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -116,11 +110,11 @@ func (l *Limiter) ask(ctx context.Context, user id.User, cost int) (time.Duratio
 	wait, err := l.shared.Take(asking, user, cost, l.limit)
 	switch {
 	case err == nil:
-		if l.awayUntil.Load() != 0 && l.awayUntil.Swap(0) != 0 {
+		if l.breaker.Worked() {
 			l.logger.InfoContext(ctx, "rate limits are shared by all processes again")
 		}
 	case ctx.Err() != nil: // the caller is gone, which says nothing about the store
-	case l.awayUntil.Swap(int64(time.Since(l.start)+storePause)) == 0:
+	case l.breaker.Failed():
 		l.logger.WarnContext(ctx, "rate limits are held by each process alone", "error", err)
 	}
 	return wait, err

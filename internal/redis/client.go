@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -25,7 +27,8 @@ const (
 
 // Client is a pool of connections to one Redis. It is safe for concurrent use.
 type Client struct {
-	rdb *goredis.Client
+	rdb    *goredis.Client
+	server *atomic.Pointer[string] // the id of the server that was connected to last
 }
 
 // Open returns a client for a redis://, rediss:// or unix:// URL. Query parameters set what go-redis's Options have,
@@ -54,8 +57,37 @@ func newClient(opts *goredis.Options) *Client {
 	opts.DisableIdentity = true
 	opts.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
+	server := new(atomic.Pointer[string])
+	opts.OnConnect = func(ctx context.Context, conn *goredis.Conn) error {
+		info, err := conn.Info(ctx, "server").Result()
+		if err != nil && ctx.Err() != nil {
+			return err
+		}
+		server.Store(new(runID(info))) // none where it may not be asked for
+		return nil
+	}
+
 	goredis.SetLogger(driverLog{})
-	return &Client{rdb: goredis.NewClient(opts)}
+	return &Client{rdb: goredis.NewClient(opts), server: server}
+}
+
+// serverID names the running server that was connected to last, as far as copies have it. A server that was restarted, or
+// took over, has another. It is known before anything is asked on a new connection, and a server's connections end with it:
+// so whatever an answer holds of another server's was not written by the one that gave it.
+func (c *Client) serverID() string {
+	if id := c.server.Load(); id != nil && *id != "" {
+		return (*id)[:min(len(*id), serverDigits)]
+	}
+	return "unknown" // no copy says so
+}
+
+func runID(info string) string {
+	for line := range strings.Lines(info) {
+		if id, found := strings.CutPrefix(line, "run_id:"); found {
+			return strings.TrimSpace(id)
+		}
+	}
+	return ""
 }
 
 // Instrument hands the driver's client to f, which may add hooks to it. It is for the time before the first call, and

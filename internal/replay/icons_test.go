@@ -134,7 +134,7 @@ func (ic iconic) onWorkers(t *testing.T, path string) replay.Config {
 	readStates := readstate.New(store, nil)
 	config := replay.Config{
 		File: path, Seed: 1, Channels: channel.NewChannels(store, readStates, nil), ReadStates: readStates,
-		NewlyUnread: &brokenIcons{NewlyUnread: newlyunread.New(store, nil), iconic: ic}, Queue: store,
+		NewlyUnread: &brokenIcons{NewlyUnread: newlyunread.New(newlyunread.Config{Store: store}), iconic: ic}, Queue: store,
 		SmallGroup: max(ic.assumed, ic.small),
 	}
 	if ic.assumed > 0 {

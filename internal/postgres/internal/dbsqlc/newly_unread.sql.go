@@ -48,12 +48,33 @@ func (q *Queries) BeginAttempt(ctx context.Context, db DBTX, partition int16, fe
 	return attempts, err
 }
 
+const beginGeneration = `-- name: BeginGeneration :one
+UPDATE lease
+SET generation = generation + 1
+WHERE partition = $1 AND fence = $2
+RETURNING generation, position
+`
+
+type BeginGenerationRow struct {
+	Generation int64
+	Position   int64
+}
+
+// BeginGeneration makes all copies of a partition old, for one whose lease was not taken over.
+func (q *Queries) BeginGeneration(ctx context.Context, db DBTX, partition int16, fence int64) (BeginGenerationRow, error) {
+	row := db.QueryRow(ctx, beginGeneration, partition, fence)
+	var i BeginGenerationRow
+	err := row.Scan(&i.Generation, &i.Position)
+	return i, err
+}
+
 const claimLeases = `-- name: ClaimLeases :many
 UPDATE lease l
 SET
     owner = $1,
     until = now() + ($2::bigint) * interval '1 millisecond',
     fence = l.fence + 1,
+    generation = l.generation + CASE WHEN l.until = '-infinity' THEN 0 ELSE 1 END,
     attempts = l.attempts + CASE
         WHEN l.until = '-infinity' THEN 0
         WHEN l.partition = -1 THEN (SELECT count(*) FROM (SELECT FROM outbox o WHERE NOT o.parked LIMIT 1) AS waiting)
@@ -70,7 +91,7 @@ WHERE l.partition IN (
     LIMIT $3
     FOR UPDATE SKIP LOCKED
 )
-RETURNING l.partition, l.fence, l.attempts
+RETURNING l.partition, l.fence, l.attempts, l.generation, l.position
 `
 
 type ClaimLeasesParams struct {
@@ -80,13 +101,16 @@ type ClaimLeasesParams struct {
 }
 
 type ClaimLeasesRow struct {
-	Partition int16
-	Fence     int64
-	Attempts  int32
+	Partition  int16
+	Fence      int64
+	Attempts   int32
+	Generation int64
+	Position   int64
 }
 
-// ClaimLeases takes free leases over, at most so many. Where one was not given back and there is something to do, that
-// counts as an attempt: whoever had it may have died of it.
+// ClaimLeases takes free leases over, at most so many. Where one was not given back, copies may lack what its owner stored
+// last, so they are of an older generation from now on; and if there is something to do, that counts as an attempt: the
+// owner may have died of it.
 func (q *Queries) ClaimLeases(ctx context.Context, db DBTX, arg ClaimLeasesParams) ([]ClaimLeasesRow, error) {
 	rows, err := db.Query(ctx, claimLeases, arg.Owner, arg.LengthMs, arg.Most)
 	if err != nil {
@@ -96,7 +120,13 @@ func (q *Queries) ClaimLeases(ctx context.Context, db DBTX, arg ClaimLeasesParam
 	items := []ClaimLeasesRow{}
 	for rows.Next() {
 		var i ClaimLeasesRow
-		if err := rows.Scan(&i.Partition, &i.Fence, &i.Attempts); err != nil {
+		if err := rows.Scan(
+			&i.Partition,
+			&i.Fence,
+			&i.Attempts,
+			&i.Generation,
+			&i.Position,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -198,22 +228,22 @@ SELECT
     coalesce(a.acknowledged, 0)::bigint AS acknowledged,
     a.acknowledged_at,
     l.position,
-    ARRAY(
-        SELECT v.sender
-        FROM arrival v
-        WHERE v.recipient = $1 AND v.latest > coalesce(a.acknowledged, 0)
-        ORDER BY v.latest DESC
-        LIMIT $2
-    )::bigint[] AS senders,
-    ARRAY(
-        SELECT v.latest
-        FROM arrival v
-        WHERE v.recipient = $1 AND v.latest > coalesce(a.acknowledged, 0)
-        ORDER BY v.latest DESC
-        LIMIT $2
-    )::bigint[] AS latest
+    l.generation,
+    store_instance()::text AS store_instance,
+    coalesce(written.senders, '{}')::bigint[] AS senders,
+    coalesce(written.latest, '{}')::bigint[] AS latest
 FROM lease l
 LEFT JOIN user_activity a ON a.user_id = $1
+CROSS JOIN LATERAL (
+    SELECT array_agg(newest.sender) AS senders, array_agg(newest.latest) AS latest
+    FROM (
+        SELECT v.sender, v.latest
+        FROM arrival v
+        WHERE v.recipient = $1 AND v.latest > coalesce(a.acknowledged, 0)
+        ORDER BY v.latest DESC
+        LIMIT $2
+    ) AS newest
+) AS written
 WHERE l.partition = arrival_partition($1)
 `
 
@@ -221,6 +251,8 @@ type GetNewlyUnreadRow struct {
 	Acknowledged   int64
 	AcknowledgedAt *time.Time
 	Position       int64
+	Generation     int64
+	StoreInstance  string
 	Senders        []int64
 	Latest         []int64
 }
@@ -234,6 +266,8 @@ func (q *Queries) GetNewlyUnread(ctx context.Context, db DBTX, userID int64, cou
 		&i.Acknowledged,
 		&i.AcknowledgedAt,
 		&i.Position,
+		&i.Generation,
+		&i.StoreInstance,
 		&i.Senders,
 		&i.Latest,
 	)
@@ -248,17 +282,22 @@ me AS (
     INSERT INTO worker AS w (id, seen_at) VALUES ($1, now())
     ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at
 )
-SELECT 1 + count(*) AS living
+SELECT 1 + count(*) AS living, (SELECT store_epoch())::text AS store_epoch
 FROM worker other
 WHERE other.id <> $1 AND other.seen_at > now() - ($2::bigint) * interval '1 millisecond'
 `
 
-// KeepWorker notes that a worker lives, forgets those long dead, and returns how many live.
-func (q *Queries) KeepWorker(ctx context.Context, db DBTX, iD string, withinMs int64) (int32, error) {
+type KeepWorkerRow struct {
+	Living     int32
+	StoreEpoch string
+}
+
+// KeepWorker notes that a worker lives, forgets those long dead, and returns how many live, and which store this is.
+func (q *Queries) KeepWorker(ctx context.Context, db DBTX, iD string, withinMs int64) (KeepWorkerRow, error) {
 	row := db.QueryRow(ctx, keepWorker, iD, withinMs)
-	var living int32
-	err := row.Scan(&living)
-	return living, err
+	var i KeepWorkerRow
+	err := row.Scan(&i.Living, &i.StoreEpoch)
+	return i, err
 }
 
 const listPending = `-- name: ListPending :many
@@ -291,6 +330,40 @@ func (q *Queries) ListPending(ctx context.Context, db DBTX, partitions []int16) 
 			return nil, err
 		}
 		items = append(items, partition)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPositions = `-- name: ListPositions :many
+SELECT partition, generation, position
+FROM lease
+WHERE partition >= 0
+ORDER BY partition
+`
+
+type ListPositionsRow struct {
+	Partition  int16
+	Generation int64
+	Position   int64
+}
+
+// ListPositions returns the newest position that was given out in each partition of recipients.
+func (q *Queries) ListPositions(ctx context.Context, db DBTX) ([]ListPositionsRow, error) {
+	rows, err := db.Query(ctx, listPositions)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListPositionsRow{}
+	for rows.Next() {
+		var i ListPositionsRow
+		if err := rows.Scan(&i.Partition, &i.Generation, &i.Position); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -480,21 +553,21 @@ batch AS (
         )
     RETURNING e.id, e.recipient, e.sender
 ),
-newest AS (
-    SELECT batch.recipient, batch.sender, max(batch.id) AS id
-    FROM batch
-    WHERE batch.sender IS NOT NULL
-    GROUP BY batch.recipient, batch.sender
-),
 placed AS (
-    SELECT newest.recipient, newest.sender, held.base + row_number() OVER (ORDER BY newest.id) AS position
-    FROM newest, held
+    SELECT batch.recipient, batch.sender, held.base + row_number() OVER (ORDER BY batch.id) AS position
+    FROM batch, held
+    WHERE batch.sender IS NOT NULL
+),
+newest AS (
+    SELECT placed.recipient, placed.sender, max(placed.position) AS position
+    FROM placed
+    GROUP BY placed.recipient, placed.sender
 ),
 stored AS (
     INSERT INTO arrival AS a (recipient, sender, latest)
-    SELECT placed.recipient, placed.sender, placed.position
-    FROM placed
-    ORDER BY placed.recipient, placed.sender
+    SELECT newest.recipient, newest.sender, newest.position
+    FROM newest
+    ORDER BY newest.recipient, newest.sender
     ON CONFLICT (recipient, sender) DO UPDATE
     SET latest = excluded.latest
     WHERE excluded.latest > a.latest
@@ -504,11 +577,21 @@ moved AS (
     SET position = held.base + (SELECT count(*) FROM placed), attempts = 0
     FROM held
     WHERE l.partition = held.partition
+),
+shown AS (
+    SELECT u.user_id, u.acknowledged
+    FROM user_activity u
+    WHERE u.user_id IN (SELECT batch.recipient FROM batch WHERE batch.sender IS NULL)
 )
 SELECT
     EXISTS (SELECT FROM held) AS held,
+    coalesce((SELECT held.base + (SELECT count(*) FROM placed) FROM held), 0)::bigint AS position,
     (SELECT count(*) FROM batch) AS taken,
-    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients
+    ARRAY(SELECT placed.recipient FROM placed ORDER BY placed.position)::bigint[] AS recipients,
+    ARRAY(SELECT placed.sender FROM placed ORDER BY placed.position)::bigint[] AS senders,
+    ARRAY(SELECT placed.position FROM placed ORDER BY placed.position)::bigint[] AS positions,
+    ARRAY(SELECT shown.user_id FROM shown ORDER BY shown.user_id)::bigint[] AS viewers,
+    ARRAY(SELECT shown.acknowledged FROM shown ORDER BY shown.user_id)::bigint[] AS acknowledged
 `
 
 type StoreArrivalsParams struct {
@@ -518,18 +601,32 @@ type StoreArrivalsParams struct {
 }
 
 type StoreArrivalsRow struct {
-	Held       bool
-	Taken      int64
-	Recipients []int64
+	Held         bool
+	Position     int64
+	Taken        int64
+	Recipients   []int64
+	Senders      []int64
+	Positions    []int64
+	Viewers      []int64
+	Acknowledged []int64
 }
 
-// StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
-// and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
-// within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
-// by key however many there are.
+// StoreArrivals takes the oldest events of a partition, gives each a position, and stores the newest of each recipient
+// and sender. It returns what arrived, in the order of positions, and up to where those who acknowledged have been shown
+// everything. It does nothing for one whose lease was taken over. Positions rise strictly within a partition, and are about
+// the microseconds of the clock. The events are found as a stretch, so that the plan goes by key however many there are.
 func (q *Queries) StoreArrivals(ctx context.Context, db DBTX, arg StoreArrivalsParams) (StoreArrivalsRow, error) {
 	row := db.QueryRow(ctx, storeArrivals, arg.Partition, arg.Fence, arg.BatchSize)
 	var i StoreArrivalsRow
-	err := row.Scan(&i.Held, &i.Taken, &i.Recipients)
+	err := row.Scan(
+		&i.Held,
+		&i.Position,
+		&i.Taken,
+		&i.Recipients,
+		&i.Senders,
+		&i.Positions,
+		&i.Viewers,
+		&i.Acknowledged,
+	)
 	return i, err
 }

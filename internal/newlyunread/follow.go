@@ -1,0 +1,231 @@
+package newlyunread
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidemark/internal/id"
+)
+
+const (
+	// DefaultRecency is how much older than it is a copy may say that a sender's latest message is.
+	DefaultRecency = 30 * time.Second
+	// MarkFor is how long a mark is good for: how long copies are trusted that nobody keeps right any more.
+	MarkFor = 15 * time.Second
+	// markEvery is how often it is renewed where nothing happens.
+	markEvery = MarkFor / 3
+	// checkTimeout is what a batch may lose on a check that does not answer.
+	checkTimeout = 50 * time.Millisecond
+)
+
+// A partition's copies are in one of three states, which outlive the worker in the lease's generation:
+//
+//	             a call failed,        BeginGeneration
+//	             or was left out       in the store           Mark
+//	followed ───────────────> doubtful ─────────────> unmarked ────> followed
+//
+// followed: they lack nothing, or no more than what is being applied. doubtful: some may lack something, and may be trusted.
+// unmarked: nobody trusts them any more, so nothing needs to be applied. If Mark fails it may have been done all the same,
+// and they are doubtful again. A lease is given back as long as it is not doubtful; one that ends by itself begins a
+// generation when it is claimed.
+
+// follow works a batch that was stored into the copies.
+func (w *Worker) follow(ctx context.Context, s *state, done Done) {
+	s.Position = done.Position
+	switch {
+	case w.Projection == nil || s.doubtful || s.unmarked: // tend sees to it
+		return
+	case !w.projection.Allow():
+		w.doubt(ctx, s)
+		return
+	}
+	if err := w.apply(ctx, s, w.changes(done)); err != nil {
+		w.hear(err)
+		w.doubt(ctx, s)
+		return
+	}
+	_ = w.mark(ctx, s) // the next one says the same and more
+}
+
+// apply applies what the check does not say is redundant.
+func (w *Worker) apply(ctx context.Context, s *state, changes []Change) error {
+	if w.Check != nil && w.check.Allow() {
+		changes = w.needed(ctx, s.Partition, changes)
+	}
+	if len(changes) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, projectionTimeout)
+	defer cancel()
+	if err := w.Projection.Apply(ctx, changes); err != nil {
+		return err
+	}
+	w.applied.Add(int64(len(changes)))
+	return nil
+}
+
+func (w *Worker) needed(ctx context.Context, p Partition, changes []Change) []Change {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	needed, sure, err := w.Check.Redundant(ctx, p, changes, w.Recency)
+	switch {
+	case err != nil:
+		if w.check.Failed() {
+			w.Logger.Warn("all is written to copies: what is redundant cannot be told", "error", err)
+		}
+		w.unsure.Add(1)
+		return changes
+	case !sure:
+		w.unsure.Add(1)
+	}
+	w.check.Worked()
+	w.redundant.Add(int64(arrivals(changes) - arrivals(needed)))
+	return needed
+}
+
+func arrivals(changes []Change) (n int) {
+	for _, c := range changes {
+		n += len(c.Arrived)
+	}
+	return n
+}
+
+// changes sorts a batch by person, in the order of their first. Coalesced, the newest of each sender is left.
+func (w *Worker) changes(done Done) []Change {
+	var changes []Change
+	at := make(map[id.User]int)
+	change := func(user id.User) *Change {
+		i, there := at[user]
+		if !there {
+			i = len(changes)
+			at[user] = i
+			changes = append(changes, Change{User: user})
+		}
+		return &changes[i]
+	}
+	for _, a := range done.Acknowledged {
+		change(a.User).Acknowledged = a.Position
+	}
+	if w.Uncoalesced {
+		for _, a := range done.Arrived {
+			changes = append(changes, Change{User: a.Recipient, Arrived: []Arrival{a}})
+		}
+		return changes
+	}
+	type pair struct{ recipient, sender id.User }
+	newest := make(map[pair]Position, len(done.Arrived))
+	for _, a := range done.Arrived {
+		newest[pair{a.Recipient, a.Sender}] = a.Position // they are in the order of positions
+	}
+	for _, a := range done.Arrived {
+		if newest[pair{a.Recipient, a.Sender}] == a.Position {
+			c := change(a.Recipient)
+			c.Arrived = append(c.Arrived, a)
+		}
+	}
+	w.coalesced.Add(int64(len(done.Arrived) - len(newest)))
+	return changes
+}
+
+// changed are those whose number may be another.
+func changed(done Done) []id.User {
+	users := make([]id.User, 0, len(done.Arrived)+len(done.Acknowledged))
+	for _, a := range done.Arrived {
+		users = append(users, a.Recipient)
+	}
+	for _, a := range done.Acknowledged {
+		users = append(users, a.User)
+	}
+	slices.Sort(users)
+	return slices.Compact(users)
+}
+
+// mark notes that a partition's copies lack nothing. One whose lease may have ended leaves that to the next owner.
+func (w *Worker) mark(ctx context.Context, states ...*state) error {
+	if time.Since(w.beaten) > leaseLength-beat {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, projectionTimeout)
+	defer cancel()
+	marks := make([]Mark, len(states))
+	for i, s := range states {
+		marks[i] = Mark{s.Partition, Generation{w.store, s.Generation}, s.Position}
+	}
+	err := w.Projection.Mark(ctx, marks)
+	if w.hear(err); err != nil {
+		return err
+	}
+	for _, s := range states {
+		s.marked = time.Now()
+	}
+	return nil
+}
+
+// doubt has a partition begin a generation, because a copy may lack something.
+func (w *Worker) doubt(ctx context.Context, s *state) {
+	s.doubtful = true
+	if err := w.settle(ctx, s); err != nil {
+		w.Logger.Warn("copies of newly unread are in doubt", "partition", int(s.Partition), "error", err)
+	}
+}
+
+// settle begins a generation where a partition's copies are in doubt.
+func (w *Worker) settle(ctx context.Context, s *state) error {
+	if !s.doubtful {
+		return nil
+	}
+	generation, newest, held, err := w.Queue.BeginGeneration(ctx, s.Lease)
+	if err != nil {
+		return err
+	}
+	if held {
+		w.generations.Add(1)
+		s.Generation, s.Position = generation, newest
+	}
+	s.doubtful, s.unmarked = false, true
+	return nil
+}
+
+// tend brings back what is in doubt or unmarked, and renews marks.
+func (w *Worker) tend(ctx context.Context) {
+	var old []*state
+	for _, s := range w.leases {
+		if s.doubtful {
+			w.doubt(ctx, s)
+		}
+		if w.Projection == nil || s.doubtful || s.Partition == relay {
+			continue
+		}
+		if !s.unmarked {
+			if time.Since(s.marked) > markEvery {
+				old = append(old, s)
+			}
+			continue
+		}
+		if !w.projection.Allow() {
+			continue
+		}
+		s.unmarked = false
+		if err := w.mark(ctx, s); err != nil {
+			w.doubt(ctx, s)
+		}
+	}
+	if len(old) > 0 && w.projection.Allow() {
+		slices.SortFunc(old, func(a, b *state) int { return cmp.Compare(a.Partition, b.Partition) })
+		_ = w.mark(ctx, old...) // it is tried again, and where it fails for long nobody trusts what they have
+	}
+}
+
+// hear remembers whether the projection works.
+func (w *Worker) hear(err error) {
+	switch {
+	case err == nil:
+		if w.projection.Worked() {
+			w.Logger.Info("copies of newly unread are kept right again")
+		}
+	case w.projection.Failed():
+		w.Logger.Warn("copies of newly unread are left alone until Redis is back", "error", err)
+	}
+}
