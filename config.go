@@ -56,6 +56,7 @@ type config struct {
 	SyncMaxGap            int           `default:"1000" help:"The largest gap, in messages, that a device is sent; past it, it starts afresh from the newest page."`
 	ReconcileEvery        time.Duration `default:"30s" help:"How often each badge that is shown live is compared with Postgres: how long one may be wrong after a fault."`
 	NewlyUnreadMaxMembers int           `default:"100" help:"The largest group in which every message counts as newly unread; in larger ones, those that name somebody."`
+	NewlyUnreadWhen       string        `enum:"always,offline" default:"always" help:"always: every such message counts as newly unread. offline: only those that come while their reader has no websocket or event stream open."`
 	WithoutWorker         bool          `help:"Leave the work between a message and newly unread to others: see tidemark work."`
 	PingEvery             time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
 	WriteTimeout          time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`

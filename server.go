@@ -21,6 +21,7 @@ import (
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
+	"tidemark/internal/presence"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
@@ -61,6 +62,7 @@ type server struct {
 	hub         *live.Hub
 	newlyUnread *newlyunread.NewlyUnread
 	worker      *newlyunread.Worker
+	presence    *presence.Tracker // nil where it makes no difference who is connected
 	api         *graph.Handler
 	handler     http.Handler
 }
@@ -110,7 +112,14 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		ReconcileEvery: config.ReconcileEvery, NewlyUnread: newlyunread.New(s.store, nil), Logger: log,
 	})
 	s.newlyUnread = newlyunread.New(s.store, s.hub)
-	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log})
+	work := newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log}
+	if config.NewlyUnreadWhen == whenOffline {
+		kept := redis.NewPresence(s.redis)
+		reader := presence.NewReader(kept, log)
+		s.presence, work.Presence = presence.NewTracker(presence.Config{Store: kept, Logger: log}), reader
+		observePresence(s.telemetry.Registry(), s.presence, reader)
+	}
+	s.worker = newlyunread.NewWorker(work)
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
@@ -132,6 +141,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		MutationLimiter: limiter,
 		Extensions:      s.telemetry.GraphQL(),
 		Welcome:         s.people.Welcome,
+	}
+	if s.presence != nil {
+		api.Presence = s.presence
 	}
 	if err := api.Validate(); err != nil {
 		return err
@@ -200,6 +212,9 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()
 	background.Go(func() { s.live(living) })
+	if s.presence != nil {
+		background.Go(func() { s.trackPresence(living) })
+	}
 	if !s.config.WithoutWorker {
 		background.Go(func() { s.work(living) })
 	}

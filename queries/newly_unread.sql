@@ -141,11 +141,25 @@ WHERE waiting.sender_id <> rs.user_id
     )
 ORDER BY waiting.id;
 
+-- name: ListRecipients :many
+-- ListRecipients returns to whom the oldest events of a partition are, acknowledges left aside.
+SELECT DISTINCT first.recipient
+FROM (
+    SELECT e.recipient, e.sender
+    FROM arrival_event e
+    WHERE e.partition = @partition AND NOT e.parked
+    ORDER BY e.partition, e.id
+    LIMIT @batch_size
+) AS first
+WHERE first.sender IS NOT NULL
+ORDER BY first.recipient;
+
 -- name: StoreArrivals :one
 -- StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
--- and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
+-- and stores it. It returns whose number that may change. It does nothing for one whose lease was taken over. Positions rise strictly
 -- within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
--- by key however many there are.
+-- by key however many there are. Where asked is given, messages to others are left for the next time. Messages to those
+-- online are taken and not stored.
 WITH held AS (
     SELECT
         l.partition,
@@ -169,12 +183,17 @@ batch AS (
                 LIMIT @batch_size
             ) AS first
         )
+        AND (
+            e.sender IS NULL
+            OR sqlc.narg('asked')::bigint[] IS NULL
+            OR e.recipient = ANY(sqlc.narg('asked')::bigint[])
+        )
     RETURNING e.id, e.recipient, e.sender
 ),
 newest AS (
     SELECT batch.recipient, batch.sender, max(batch.id) AS id
     FROM batch
-    WHERE batch.sender IS NOT NULL
+    WHERE batch.sender IS NOT NULL AND batch.recipient <> ALL(@online::bigint[])
     GROUP BY batch.recipient, batch.sender
 ),
 placed AS (
@@ -199,7 +218,12 @@ moved AS (
 SELECT
     EXISTS (SELECT FROM held) AS held,
     (SELECT count(*) FROM batch) AS taken,
-    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients;
+    ARRAY(
+        SELECT DISTINCT batch.recipient
+        FROM batch
+        WHERE batch.sender IS NULL OR batch.recipient <> ALL(@online::bigint[])
+        ORDER BY batch.recipient
+    )::bigint[] AS recipients;
 
 -- name: BeginAttempt :one
 -- BeginAttempt counts one more attempt at what failed, before it is made: if it ends the process, it has been counted.

@@ -60,8 +60,11 @@ type Queue interface {
 	Pending(ctx context.Context, partitions []Partition) ([]Partition, error)
 	// Relay writes an event for each person to whom the oldest messages count. Where the fence is old it does nothing.
 	Relay(ctx context.Context, lease Lease, batch int) (Done, error)
-	// Project stores the oldest events of a partition. Where the fence is old it does nothing.
-	Project(ctx context.Context, lease Lease, batch int) (Done, error)
+	// Recipients returns to whom the messages among a partition's oldest events are.
+	Recipients(ctx context.Context, partition Partition, batch int) ([]id.User, error)
+	// Project stores the oldest events of a partition, those left out that the call says. Where the fence is old it does
+	// nothing.
+	Project(ctx context.Context, lease Lease, batch int, call RollCall) (Done, error)
 	// BeginAttempt counts one more attempt, and returns how many there were.
 	BeginAttempt(ctx context.Context, lease Lease) (int, error)
 	// Park sets aside the oldest that a partition has to do. Where the fence is old it does nothing.
@@ -88,6 +91,8 @@ type WorkerConfig struct {
 	Queue Queue
 	// Announcer hears whose number changed. Nil: nobody does.
 	Announcer Announcer
+	// Presence says to whom messages do not count because they are connected when it arrives. Nil: to nobody.
+	Presence Presence
 	// Logger: slog.Default.
 	Logger *slog.Logger
 }
@@ -254,7 +259,7 @@ func (w *Worker) step(ctx context.Context, s *state) {
 			return
 		}
 	}
-	do := w.Queue.Project
+	do := w.project
 	if s.Partition == relay {
 		do = w.Queue.Relay
 	}

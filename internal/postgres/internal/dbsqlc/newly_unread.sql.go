@@ -298,6 +298,40 @@ func (q *Queries) ListPending(ctx context.Context, db DBTX, partitions []int16) 
 	return items, nil
 }
 
+const listRecipients = `-- name: ListRecipients :many
+SELECT DISTINCT first.recipient
+FROM (
+    SELECT e.recipient, e.sender
+    FROM arrival_event e
+    WHERE e.partition = $1 AND NOT e.parked
+    ORDER BY e.partition, e.id
+    LIMIT $2
+) AS first
+WHERE first.sender IS NOT NULL
+ORDER BY first.recipient
+`
+
+// ListRecipients returns to whom the oldest events of a partition are, acknowledges left aside.
+func (q *Queries) ListRecipients(ctx context.Context, db DBTX, partition int16, batchSize int32) ([]int64, error) {
+	rows, err := db.Query(ctx, listRecipients, partition, batchSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var recipient int64
+		if err := rows.Scan(&recipient); err != nil {
+			return nil, err
+		}
+		items = append(items, recipient)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const parkEvent = `-- name: ParkEvent :execrows
 UPDATE arrival_event first
 SET parked = true
@@ -460,30 +494,35 @@ WITH held AS (
         l.partition,
         greatest(l.position, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint) AS base
     FROM lease l
-    WHERE l.partition = $1 AND l.fence = $2
+    WHERE l.partition = $2 AND l.fence = $3
     FOR UPDATE
 ),
 batch AS (
     DELETE FROM arrival_event e
     USING held
-    WHERE e.partition = $1
+    WHERE e.partition = $2
         AND NOT e.parked
         AND e.id <= (
             SELECT max(first.id)
             FROM (
                 SELECT f.id
                 FROM arrival_event f
-                WHERE f.partition = $1 AND NOT f.parked
+                WHERE f.partition = $2 AND NOT f.parked
                 ORDER BY f.partition, f.id
-                LIMIT $3
+                LIMIT $4
             ) AS first
+        )
+        AND (
+            e.sender IS NULL
+            OR $5::bigint[] IS NULL
+            OR e.recipient = ANY($5::bigint[])
         )
     RETURNING e.id, e.recipient, e.sender
 ),
 newest AS (
     SELECT batch.recipient, batch.sender, max(batch.id) AS id
     FROM batch
-    WHERE batch.sender IS NOT NULL
+    WHERE batch.sender IS NOT NULL AND batch.recipient <> ALL($1::bigint[])
     GROUP BY batch.recipient, batch.sender
 ),
 placed AS (
@@ -508,13 +547,20 @@ moved AS (
 SELECT
     EXISTS (SELECT FROM held) AS held,
     (SELECT count(*) FROM batch) AS taken,
-    ARRAY(SELECT DISTINCT batch.recipient FROM batch ORDER BY batch.recipient)::bigint[] AS recipients
+    ARRAY(
+        SELECT DISTINCT batch.recipient
+        FROM batch
+        WHERE batch.sender IS NULL OR batch.recipient <> ALL($1::bigint[])
+        ORDER BY batch.recipient
+    )::bigint[] AS recipients
 `
 
 type StoreArrivalsParams struct {
+	Online    []int64
 	Partition int16
 	Fence     int64
 	BatchSize int32
+	Asked     []int64
 }
 
 type StoreArrivalsRow struct {
@@ -524,11 +570,18 @@ type StoreArrivalsRow struct {
 }
 
 // StoreArrivals takes the oldest events of a partition, gives out a position for the newest of each recipient and sender,
-// and stores it. It returns the recipients. It does nothing for one whose lease was taken over. Positions rise strictly
+// and stores it. It returns whose number that may change. It does nothing for one whose lease was taken over. Positions rise strictly
 // within a partition, and are about the microseconds of the clock. The events are found as a stretch, so that the plan goes
-// by key however many there are.
+// by key however many there are. Where asked is given, messages to others are left for the next time. Messages to those
+// online are taken and not stored.
 func (q *Queries) StoreArrivals(ctx context.Context, db DBTX, arg StoreArrivalsParams) (StoreArrivalsRow, error) {
-	row := db.QueryRow(ctx, storeArrivals, arg.Partition, arg.Fence, arg.BatchSize)
+	row := db.QueryRow(ctx, storeArrivals,
+		arg.Online,
+		arg.Partition,
+		arg.Fence,
+		arg.BatchSize,
+		arg.Asked,
+	)
 	var i StoreArrivalsRow
 	err := row.Scan(&i.Held, &i.Taken, &i.Recipients)
 	return i, err
