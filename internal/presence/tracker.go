@@ -81,7 +81,7 @@ type Tracker struct {
 	connections map[id.User]int
 	changed     map[id.User]struct{} // who came or left since Run looked last
 
-	away bool // the store; Run's alone
+	awaySince time.Time // of the store; zero while it works. Run's alone
 }
 
 // NewTracker returns a tracker that config, which must be valid, describes. It writes nothing before Run.
@@ -151,7 +151,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 				t.remember(gone)
 				return nil
 			}
-			t.failed(err)
+			t.failed(err, gone)
 			sleep(ctx, min(mostPause, t.config.RenewEvery))
 			due = t.everybody() // what it holds by now is not known
 			continue
@@ -183,7 +183,7 @@ func (t *Tracker) remember(gone []id.User) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, user := range gone {
-		t.changed[user] = struct{}{}
+		t.changedLocked(user)
 	}
 }
 
@@ -232,17 +232,21 @@ func (t *Tracker) leave(ctx context.Context) {
 	}
 }
 
-// failed says so once for each time that the store is away.
-func (t *Tracker) failed(err error) {
-	if !t.away {
-		t.away = true
+// failed says so once for each time that the store is away. Those who have left are tried again for as long as what was
+// noted of them may last.
+func (t *Tracker) failed(err error, gone []id.User) {
+	if t.awaySince.IsZero() {
+		t.awaySince = time.Now()
 		t.config.Logger.Warn("who is connected cannot be noted", "error", fmt.Errorf("presence: %w", err))
+	}
+	if time.Since(t.awaySince) <= t.config.Expiry {
+		t.remember(gone)
 	}
 }
 
 func (t *Tracker) succeeded() {
-	if t.away {
-		t.away = false
+	if !t.awaySince.IsZero() {
+		t.awaySince = time.Time{}
 		t.config.Logger.Info("who is connected is noted again")
 	}
 }

@@ -130,29 +130,42 @@ func TestRedisIsEmptied(t *testing.T) {
 	}
 }
 
-// Nobody waits for a Redis that is away, and what has changed meanwhile is noted when it is back.
+// Nobody waits for a Redis that is away, and all is noted when it is back, also who has left: nothing is due to be renewed
+// here, and nothing expires.
 func TestRedisIsAway(t *testing.T) {
 	t.Parallel()
-	for name, outage := range map[string]struct{ begin, end func(*redistest.Server) }{
-		"killed": {(*redistest.Server).Kill, (*redistest.Server).Start},
-		"paused": {(*redistest.Server).Pause, (*redistest.Server).Resume},
+	for name, outage := range map[string]struct {
+		begin, end func(*redistest.Server)
+		replicas   string // that it demands meanwhile
+	}{
+		"killed":          {(*redistest.Server).Kill, (*redistest.Server).Start, "0"},
+		"paused":          {(*redistest.Server).Pause, (*redistest.Server).Resume, "0"},
+		"takes no writes": {func(*redistest.Server) {}, func(*redistest.Server) {}, "1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.New(t)
-			p, look := start(t, server, presence.Config{Expiry: 5 * time.Second, RenewEvery: 50 * time.Millisecond}), observe(t, server)
+			p, look := start(t, server, presence.Config{Expiry: 2 * never, RenewEvery: never}), observe(t, server)
 			p.Connected(anna)
 			p.Connected(ben)
 			look.awaits("two are connected", anna, ben)
+			demand := func(replicas string) {
+				t.Helper()
+				if err := look.raw.ConfigSet(t.Context(), "min-replicas-to-write", replicas).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			demand(outage.replicas)
 			outage.begin(server)
-			eventually(t, "it is noticed", func() bool { return p.log.count("WARN") == 1 })
 			began := time.Now()
 			p.Disconnected(anna)
 			p.Connected(cleo)
 			if took := time.Since(began); took > 100*time.Millisecond {
 				t.Errorf("they have waited for %v", took)
 			}
+			eventually(t, "it is noticed", func() bool { return p.log.count("WARN") == 1 })
 			outage.end(server)
+			demand("0")
 			look.awaits("what has changed is known", ben, cleo)
 			eventually(t, "it is said", func() bool { return p.log.count("is noted again") == 1 })
 			if n := p.log.count("WARN"); n != 1 {
