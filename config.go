@@ -59,6 +59,7 @@ type config struct {
 	NewlyUnreadCoalesce   bool          `default:"true" negatable:"" help:"Write only the newest message of each sender in a batch to Redis."`
 	RedisReplicaURL       string        `name:"redis-replica-url" placeholder:"URL" help:"A replica of Redis. It is asked first what need not be written."`
 	NewlyUnreadRecency    time.Duration `default:"30s" help:"With a replica, how much older than it is the time of a sender's latest message may be shown."`
+	NewlyUnreadWhen       string        `enum:"always,offline" default:"always" help:"always: every such message counts as newly unread. offline: only those that come while their reader has no websocket or event stream open."`
 	WithoutWorker         bool          `help:"Leave the work between a message and newly unread to others: see tidemark work."`
 	PingEvery             time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
 	WriteTimeout          time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`

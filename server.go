@@ -21,6 +21,7 @@ import (
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
+	"tidemark/internal/presence"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
@@ -62,6 +63,7 @@ type server struct {
 	hub         *live.Hub
 	newlyUnread *newlyunread.NewlyUnread
 	worker      *newlyunread.Worker
+	presence    *presence.Tracker // nil where it makes no difference who is connected
 	api         *graph.Handler
 	handler     http.Handler
 }
@@ -107,20 +109,15 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		return err
 	}
 	copies := redis.NewNewlyUnread(s.redis)
-	check, err := s.newlyUnreadCheck()
-	if err != nil {
-		return err
-	}
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
 	s.newlyUnread = newlyunread.New(newlyunread.Config{Store: s.store, Projection: copies, Logger: log})
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
 		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Logger: log,
 	})
 	s.newlyUnread.Announcer = s.hub // each needs the other
-	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{
-		Queue: s.store, Projection: copies, Check: check, Recency: config.NewlyUnreadRecency, Uncoalesced: !config.NewlyUnreadCoalesce,
-		Announcer: s.hub, Logger: log,
-	})
+	if s.worker, err = s.newWorker(copies); err != nil {
+		return err
+	}
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
@@ -142,6 +139,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		MutationLimiter: limiter,
 		Extensions:      s.telemetry.GraphQL(),
 		Welcome:         s.people.Welcome,
+	}
+	if s.presence != nil {
+		api.Presence = s.presence
 	}
 	if err := api.Validate(); err != nil {
 		return err
@@ -210,6 +210,9 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()
 	background.Go(func() { s.live(living) })
+	if s.presence != nil {
+		background.Go(func() { s.trackPresence(living) })
+	}
 	if !s.config.WithoutWorker {
 		background.Go(func() { s.work(living) })
 	}

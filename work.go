@@ -9,6 +9,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
+	"tidemark/internal/presence"
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
 )
@@ -34,16 +35,26 @@ func (s *server) work(ctx context.Context) {
 	}
 }
 
-// newlyUnreadCheck asks a replica what need not be written, where there is one.
-func (s *server) newlyUnreadCheck() (newlyunread.Check, error) {
-	if s.config.RedisReplicaURL == "" {
-		return nil, nil //nolint:nilnil // there is none
+// newWorker returns a worker that keeps copies right.
+func (s *server) newWorker(copies newlyunread.Projection) (*newlyunread.Worker, error) {
+	config := newlyunread.WorkerConfig{
+		Queue: s.store, Projection: copies, Recency: s.config.NewlyUnreadRecency, Uncoalesced: !s.config.NewlyUnreadCoalesce,
+		Announcer: s.hub, Logger: s.log,
 	}
-	var err error
-	if s.replica, err = redis.Open(s.config.RedisReplicaURL); err != nil {
-		return nil, fmt.Errorf("--redis-replica-url: %w", err)
+	if s.config.RedisReplicaURL != "" {
+		var err error
+		if s.replica, err = redis.Open(s.config.RedisReplicaURL); err != nil {
+			return nil, fmt.Errorf("--redis-replica-url: %w", err)
+		}
+		config.Check = redis.NewNewlyUnreadCheck(s.redis, s.replica)
 	}
-	return redis.NewNewlyUnreadCheck(s.redis, s.replica), nil
+	if s.config.NewlyUnreadWhen == whenOffline {
+		kept := redis.NewPresence(s.redis)
+		reader := presence.NewReader(kept, s.log)
+		s.presence, config.Presence = presence.NewTracker(presence.Config{Store: kept, Logger: s.log}), reader
+		observePresence(s.telemetry.Registry(), s.presence, reader)
+	}
+	return newlyunread.NewWorker(config), nil
 }
 
 // observeWorker adds what the worker does, and how reads are answered, to the metrics.

@@ -55,6 +55,8 @@ type Config struct {
 	// Authenticate returns ctx with the viewer of an Authorization header in it, for auth.ViewerFrom. It is for
 	// websockets, which say who they are when they are open. Nil: none of them is let in.
 	Authenticate func(ctx context.Context, header string) context.Context
+	// Presence hears of each connection that a person keeps open. Nil: nobody does.
+	Presence socket.Presence
 	// MutationLimiter is asked before a mutation is executed, at a cost of one for each of its fields; not for a
 	// service. Nil: no limit.
 	MutationLimiter MutationLimiter
@@ -166,7 +168,7 @@ func (c Config) withDefaults() Config {
 // sockets is how websockets are served, once the defaults are filled in.
 func (c Config) sockets() socket.Config {
 	return socket.Config{
-		Authenticate: c.Authenticate, Present: present, Logger: c.Logger,
+		Authenticate: c.Authenticate, Present: present, Presence: c.Presence, Logger: c.Logger,
 		MaxBytes: c.Limits.BodyBytes, CallTimeout: c.RequestTimeout,
 		InitTimeout: c.Sockets.InitTimeout, PingEvery: c.Sockets.PingEvery, WriteTimeout: c.Sockets.WriteTimeout,
 		MaxOperations: c.Sockets.MaxOperations, MaxPerPerson: c.Sockets.MaxPerPerson,

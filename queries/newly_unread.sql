@@ -141,11 +141,25 @@ WHERE waiting.sender_id <> rs.user_id
     )
 ORDER BY waiting.id;
 
+-- name: ListRecipients :many
+-- ListRecipients returns to whom the oldest events of a partition are, acknowledges left aside.
+SELECT DISTINCT first.recipient
+FROM (
+    SELECT e.recipient, e.sender
+    FROM arrival_event e
+    WHERE e.partition = @partition AND NOT e.parked
+    ORDER BY e.partition, e.id
+    LIMIT @batch_size
+) AS first
+WHERE first.sender IS NOT NULL
+ORDER BY first.recipient;
+
 -- name: StoreArrivals :one
 -- StoreArrivals takes the oldest events of a partition, gives each a position, and stores the newest of each recipient
 -- and sender. It returns what arrived, in the order of positions, and up to where those who acknowledged have been shown
 -- everything. It does nothing for one whose lease was taken over. Positions rise strictly within a partition, and are about
 -- the microseconds of the clock. The events are found as a stretch, so that the plan goes by key however many there are.
+-- Where asked is given, messages to others are left for the next time. Messages to those online are taken and not stored.
 WITH held AS (
     SELECT
         l.partition,
@@ -169,12 +183,17 @@ batch AS (
                 LIMIT @batch_size
             ) AS first
         )
+        AND (
+            e.sender IS NULL
+            OR sqlc.narg('asked')::bigint[] IS NULL
+            OR e.recipient = ANY(sqlc.narg('asked')::bigint[])
+        )
     RETURNING e.id, e.recipient, e.sender
 ),
 placed AS (
     SELECT batch.recipient, batch.sender, held.base + row_number() OVER (ORDER BY batch.id) AS position
     FROM batch, held
-    WHERE batch.sender IS NOT NULL
+    WHERE batch.sender IS NOT NULL AND batch.recipient <> ALL(@online::bigint[])
 ),
 newest AS (
     SELECT placed.recipient, placed.sender, max(placed.position) AS position
@@ -197,9 +216,9 @@ moved AS (
     WHERE l.partition = held.partition
 ),
 shown AS (
-    SELECT u.user_id, u.acknowledged
-    FROM user_activity u
-    WHERE u.user_id IN (SELECT batch.recipient FROM batch WHERE batch.sender IS NULL)
+    SELECT viewers.user_id, coalesce(u.acknowledged, 0) AS acknowledged
+    FROM (SELECT DISTINCT batch.recipient AS user_id FROM batch WHERE batch.sender IS NULL) AS viewers
+    LEFT JOIN user_activity u ON u.user_id = viewers.user_id
 )
 SELECT
     EXISTS (SELECT FROM held) AS held,

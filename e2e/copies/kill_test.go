@@ -84,9 +84,9 @@ func (m *mortal) Relay(ctx context.Context, lease newlyunread.Lease, batch int) 
 	return done, err
 }
 
-func (m *mortal) Project(ctx context.Context, lease newlyunread.Lease, batch int) (done newlyunread.Done, err error) {
+func (m *mortal) Project(ctx context.Context, lease newlyunread.Lease, batch int, call newlyunread.RollCall) (done newlyunread.Done, err error) {
 	err = m.step("Project", func() (err error) {
-		done, err = m.Queue.Project(ctx, lease, batch)
+		done, err = m.Queue.Project(ctx, lease, batch, call)
 		return err
 	})
 	return done, err

@@ -9,7 +9,19 @@ import (
 	"time"
 
 	"github.com/vektah/gqlparser/v2/gqlerror"
+
+	"tidemark/internal/id"
 )
+
+// Presence hears of the connections that people have open: of a websocket from when its client is let in, of an event
+// stream from its start, and of the end of each exactly once, as soon as nothing can be delivered any more. Its methods
+// must not block.
+type Presence interface {
+	// Connected says that a person has one connection more.
+	Connected(user id.User)
+	// Disconnected says that they have one less.
+	Disconnected(user id.User)
+}
 
 // Config says how sockets are served.
 type Config struct {
@@ -18,6 +30,8 @@ type Config struct {
 	Authenticate func(ctx context.Context, header string) context.Context
 	// Present turns an error into what a client is told of it. It must be set.
 	Present func(ctx context.Context, err error) *gqlerror.Error
+	// Presence hears of each connection of a person. Nil: nobody does.
+	Presence Presence
 	// Logger is told of panics, and of what Present keeps from clients. Nil: slog.Default.
 	Logger *slog.Logger
 	// MaxBytes bounds a message of a client. Zero: 512 KiB.
@@ -72,6 +86,9 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	c.Logger = cmp.Or(c.Logger, slog.Default())
+	if c.Presence == nil {
+		c.Presence = unheard{}
+	}
 	c.MaxBytes = cmp.Or(c.MaxBytes, 512<<10)
 	c.InitTimeout = cmp.Or(c.InitTimeout, 3*time.Second)
 	c.PingEvery = cmp.Or(c.PingEvery, 25*time.Second)
@@ -82,3 +99,9 @@ func (c Config) withDefaults() Config {
 	c.MaxPerPerson = cmp.Or(c.MaxPerPerson, 50)
 	return c
 }
+
+// unheard is a Presence that nobody listens to.
+type unheard struct{}
+
+func (unheard) Connected(id.User)    {}
+func (unheard) Disconnected(id.User) {}

@@ -54,6 +54,7 @@ type conn struct {
 
 	mu         sync.Mutex            // never held while anything is waited for, nor while a stream is called
 	over       bool                  // nothing is begun any more
+	attended   bool                  // Presence has heard of the connection, and hears of its end
 	draining   bool                  // no operation is begun any more
 	operations map[string]*operation // by the id that the client chose
 	calls      int                   // goroutines that execute an operation or open a stream
@@ -141,6 +142,16 @@ func (c *conn) recovered(ctx context.Context) {
 	}
 }
 
+// attend tells that the viewer is connected, unless that is over by now.
+func (c *conn) attend() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		c.attended = true
+		c.t.config.Presence.Connected(c.viewer)
+	}
+}
+
 // Drain implements Stream.
 func (c *conn) Drain(ctx context.Context) {
 	if rested := c.rest(); rested != nil {
@@ -204,6 +215,9 @@ func (c *conn) stop() bool {
 		return false
 	}
 	c.over = true
+	if c.attended {
+		c.t.config.Presence.Disconnected(c.viewer)
+	}
 	operations := c.operations
 	c.operations = nil
 	for _, o := range operations {

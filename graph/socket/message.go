@@ -90,6 +90,7 @@ func (c *conn) init(ctx context.Context, m message) context.Context {
 		return ctx
 	}
 	c.viewer, c.open = viewer.ID, true
+	c.attend()
 	c.send([]byte(`{"type":"connection_ack"}`))
 	c.beat(expiry)
 	return person.NewContext(ctx, viewer)

@@ -93,7 +93,9 @@ func (t *Transport) Enter(user id.User, s Stream) (leave func(), refusal *fault.
 		return nil, errDraining()
 	}
 	t.streams.Add(1)
+	t.config.Presence.Connected(user)
 	return func() {
+		t.config.Presence.Disconnected(user)
 		t.streams.Add(-1)
 		t.registry.dismiss(user)
 		t.registry.leave(s)

@@ -8,6 +8,9 @@
 // to the message or the channel later changes nothing: who left, muted or joined since is as they were then. A message
 // to everyone in a larger group names nobody.
 //
+// Under a stricter rule only what could not be delivered counts: a Worker that is given a Presence does not store what is
+// for those who are known to be connected when it would. Of whom that is not known counts.
+//
 // # From a message to a number
 //
 //	send ──> outbox ──> relay ──> events ──> projector ──> arrivals

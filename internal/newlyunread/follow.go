@@ -129,19 +129,6 @@ func (w *Worker) changes(done Done) []Change {
 	return changes
 }
 
-// changed are those whose number may be another.
-func changed(done Done) []id.User {
-	users := make([]id.User, 0, len(done.Arrived)+len(done.Acknowledged))
-	for _, a := range done.Arrived {
-		users = append(users, a.Recipient)
-	}
-	for _, a := range done.Acknowledged {
-		users = append(users, a.User)
-	}
-	slices.Sort(users)
-	return slices.Compact(users)
-}
-
 // mark notes that a partition's copies lack nothing. One whose lease may have ended leaves that to the next owner.
 func (w *Worker) mark(ctx context.Context, states ...*state) error {
 	if time.Since(w.beaten) > leaseLength-beat {

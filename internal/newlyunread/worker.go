@@ -56,8 +56,11 @@ type Queue interface {
 	Pending(ctx context.Context, partitions []Partition) ([]Partition, error)
 	// Relay writes an event for each person to whom the oldest messages count. Where the fence is old it does nothing.
 	Relay(ctx context.Context, lease Lease, batch int) (Done, error)
-	// Project stores the oldest events of a partition. Where the fence is old it does nothing.
-	Project(ctx context.Context, lease Lease, batch int) (Done, error)
+	// Recipients returns to whom the messages among a partition's oldest events are.
+	Recipients(ctx context.Context, partition Partition, batch int) ([]id.User, error)
+	// Project stores the oldest events of a partition, those left out that the call says. Where the fence is old it does
+	// nothing.
+	Project(ctx context.Context, lease Lease, batch int, call RollCall) (Done, error)
 	// BeginAttempt counts one more attempt, and returns how many there were.
 	BeginAttempt(ctx context.Context, lease Lease) (int, error)
 	// BeginGeneration makes all copies of a partition old. Where the fence is old it does nothing, and held is false.
@@ -75,6 +78,19 @@ type Done struct {
 	Arrived      []Arrival
 	Acknowledged []Acknowledgment
 	Position     Position
+}
+
+// Changed returns those whose number may be another, in the order of their ids.
+func (d Done) Changed() []id.User {
+	users := make([]id.User, 0, len(d.Arrived)+len(d.Acknowledged))
+	for _, a := range d.Arrived {
+		users = append(users, a.Recipient)
+	}
+	for _, a := range d.Acknowledged {
+		users = append(users, a.User)
+	}
+	slices.Sort(users)
+	return slices.Compact(users)
 }
 
 // Arrival is that a message has arrived with somebody to whom it counts.
@@ -111,6 +127,8 @@ type WorkerConfig struct {
 	Uncoalesced bool
 	// Announcer hears whose number changed. Nil: nobody does.
 	Announcer Announcer
+	// Presence says to whom messages do not count because they are connected when it arrives. Nil: to nobody.
+	Presence Presence
 	// Logger: slog.Default.
 	Logger *slog.Logger
 }
@@ -310,7 +328,7 @@ func (w *Worker) step(ctx context.Context, s *state) {
 			return
 		}
 	}
-	do := w.Queue.Project
+	do := w.project
 	if s.Partition == relay {
 		do = w.Queue.Relay
 	}
@@ -338,7 +356,7 @@ func (w *Worker) step(ctx context.Context, s *state) {
 	}
 	w.follow(ctx, s, done)
 	if w.Announcer != nil {
-		w.Announcer.NewlyUnreadChanged(changed(done))
+		w.Announcer.NewlyUnreadChanged(done.Changed())
 	}
 }
 

@@ -127,11 +127,23 @@ func (s *Store) Relay(ctx context.Context, lease newlyunread.Lease, batch int) (
 	return newlyunread.Done{Held: row.Held, Taken: int(row.Taken)}, nil
 }
 
-// Project implements newlyunread.Queue.
-func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int) (newlyunread.Done, error) {
-	row, err := s.q.StoreArrivals(ctx, s.pool, dbsqlc.StoreArrivalsParams{
-		Partition: int16(lease.Partition), Fence: lease.Fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
+// Recipients implements newlyunread.Queue.
+func (s *Store) Recipients(ctx context.Context, partition newlyunread.Partition, batch int) ([]id.User, error) {
+	return s.users(ctx, func() ([]int64, error) {
+		return s.q.ListRecipients(ctx, s.pool, int16(partition), int32(batch)) //nolint:gosec // some hundreds
 	})
+}
+
+// Project implements newlyunread.Queue.
+func (s *Store) Project(ctx context.Context, lease newlyunread.Lease, batch int, call newlyunread.RollCall) (newlyunread.Done, error) {
+	params := dbsqlc.StoreArrivalsParams{
+		Partition: int16(lease.Partition), Fence: lease.Fence, BatchSize: int32(batch), //nolint:gosec // some hundreds
+		Online: int64s(call.Online),
+	}
+	if call.Asked != nil {
+		params.Asked = int64s(call.Asked)
+	}
+	row, err := s.q.StoreArrivals(ctx, s.pool, params)
 	if err != nil {
 		return newlyunread.Done{}, unfit(err)
 	}

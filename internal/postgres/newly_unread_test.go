@@ -50,7 +50,7 @@ func (p *pipeline) project(ctx context.Context) error {
 		if lease.Partition < 0 {
 			continue
 		}
-		if _, err := p.store.Project(ctx, lease, 1000); err != nil {
+		if _, err := p.store.Project(ctx, lease, 1000, newlyunread.RollCall{}); err != nil {
 			return err
 		}
 	}

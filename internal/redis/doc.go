@@ -6,6 +6,8 @@
 // Keys are kind:{id}. The braces are part of the name: in a cluster they keep what belongs together in one place.
 //
 //	ratelimit:{user}   string: when the person's allowance is whole again, in microseconds; expires then
+//	presence:{user}    sorted set: the processes that serve the person, scored by when each entry expires, in milliseconds;
+//	                   expires with the last
 //
 // What is published goes to the topics of package live, and each process proves its own link:
 //

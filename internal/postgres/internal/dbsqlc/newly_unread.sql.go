@@ -371,6 +371,40 @@ func (q *Queries) ListPositions(ctx context.Context, db DBTX) ([]ListPositionsRo
 	return items, nil
 }
 
+const listRecipients = `-- name: ListRecipients :many
+SELECT DISTINCT first.recipient
+FROM (
+    SELECT e.recipient, e.sender
+    FROM arrival_event e
+    WHERE e.partition = $1 AND NOT e.parked
+    ORDER BY e.partition, e.id
+    LIMIT $2
+) AS first
+WHERE first.sender IS NOT NULL
+ORDER BY first.recipient
+`
+
+// ListRecipients returns to whom the oldest events of a partition are, acknowledges left aside.
+func (q *Queries) ListRecipients(ctx context.Context, db DBTX, partition int16, batchSize int32) ([]int64, error) {
+	rows, err := db.Query(ctx, listRecipients, partition, batchSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var recipient int64
+		if err := rows.Scan(&recipient); err != nil {
+			return nil, err
+		}
+		items = append(items, recipient)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const parkEvent = `-- name: ParkEvent :execrows
 UPDATE arrival_event first
 SET parked = true
@@ -551,12 +585,17 @@ batch AS (
                 LIMIT $3
             ) AS first
         )
+        AND (
+            e.sender IS NULL
+            OR $4::bigint[] IS NULL
+            OR e.recipient = ANY($4::bigint[])
+        )
     RETURNING e.id, e.recipient, e.sender
 ),
 placed AS (
     SELECT batch.recipient, batch.sender, held.base + row_number() OVER (ORDER BY batch.id) AS position
     FROM batch, held
-    WHERE batch.sender IS NOT NULL
+    WHERE batch.sender IS NOT NULL AND batch.recipient <> ALL($5::bigint[])
 ),
 newest AS (
     SELECT placed.recipient, placed.sender, max(placed.position) AS position
@@ -579,9 +618,9 @@ moved AS (
     WHERE l.partition = held.partition
 ),
 shown AS (
-    SELECT u.user_id, u.acknowledged
-    FROM user_activity u
-    WHERE u.user_id IN (SELECT batch.recipient FROM batch WHERE batch.sender IS NULL)
+    SELECT viewers.user_id, coalesce(u.acknowledged, 0) AS acknowledged
+    FROM (SELECT DISTINCT batch.recipient AS user_id FROM batch WHERE batch.sender IS NULL) AS viewers
+    LEFT JOIN user_activity u ON u.user_id = viewers.user_id
 )
 SELECT
     EXISTS (SELECT FROM held) AS held,
@@ -598,6 +637,8 @@ type StoreArrivalsParams struct {
 	Partition int16
 	Fence     int64
 	BatchSize int32
+	Asked     []int64
+	Online    []int64
 }
 
 type StoreArrivalsRow struct {
@@ -615,8 +656,15 @@ type StoreArrivalsRow struct {
 // and sender. It returns what arrived, in the order of positions, and up to where those who acknowledged have been shown
 // everything. It does nothing for one whose lease was taken over. Positions rise strictly within a partition, and are about
 // the microseconds of the clock. The events are found as a stretch, so that the plan goes by key however many there are.
+// Where asked is given, messages to others are left for the next time. Messages to those online are taken and not stored.
 func (q *Queries) StoreArrivals(ctx context.Context, db DBTX, arg StoreArrivalsParams) (StoreArrivalsRow, error) {
-	row := db.QueryRow(ctx, storeArrivals, arg.Partition, arg.Fence, arg.BatchSize)
+	row := db.QueryRow(ctx, storeArrivals,
+		arg.Partition,
+		arg.Fence,
+		arg.BatchSize,
+		arg.Asked,
+		arg.Online,
+	)
 	var i StoreArrivalsRow
 	err := row.Scan(
 		&i.Held,

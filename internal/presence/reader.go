@@ -1,0 +1,75 @@
+package presence
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"tidemark/internal/id"
+)
+
+const (
+	// readTimeout is what a question may lose on a store that does not answer. Nobody waits for it who looks at a screen,
+	// and a machine that does much else is to get the answer.
+	readTimeout = 500 * time.Millisecond
+	// readPause is how long a store that failed is left alone. After it one question tries, for all.
+	readPause = time.Second
+)
+
+// Reader answers who is connected, for those who can go on without an answer. It is safe for concurrent use.
+type Reader struct {
+	store  Store
+	logger *slog.Logger
+
+	start     time.Time
+	awayUntil atomic.Int64 // when the store is tried again, in nanoseconds from start; 0 while it works
+	unknown   atomic.Int64
+}
+
+// NewReader returns who reads from store. A nil logger means slog.Default.
+func NewReader(store Store, logger *slog.Logger) *Reader {
+	return &Reader{store: store, logger: cmp.Or(logger, slog.Default()), start: time.Now()}
+}
+
+// Online returns those of the users who are known to be connected. While the store is away or slow that is nobody.
+func (r *Reader) Online(ctx context.Context, users []id.User) []id.User {
+	if len(users) == 0 {
+		return nil
+	}
+	if r.mayAsk() {
+		online, err := r.ask(ctx, users)
+		if err == nil {
+			return online
+		}
+	}
+	r.unknown.Add(1)
+	return nil
+}
+
+// Unknown is how many questions stayed without an answer.
+func (r *Reader) Unknown() int64 { return r.unknown.Load() }
+
+// mayAsk reports whether the store works, or is due to be tried again by the caller.
+func (r *Reader) mayAsk() bool {
+	until, now := r.awayUntil.Load(), int64(time.Since(r.start))
+	return until == 0 || now >= until && r.awayUntil.CompareAndSwap(until, now+int64(readPause))
+}
+
+// ask asks the store, and remembers whether it works.
+func (r *Reader) ask(ctx context.Context, users []id.User) ([]id.User, error) {
+	asking, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	online, err := r.store.Online(asking, users)
+	switch {
+	case err == nil:
+		if r.awayUntil.Load() != 0 && r.awayUntil.Swap(0) != 0 {
+			r.logger.InfoContext(ctx, "who is connected is known again")
+		}
+	case ctx.Err() != nil: // the caller is gone, which says nothing about the store
+	case r.awayUntil.Swap(int64(time.Since(r.start)+readPause)) == 0:
+		r.logger.WarnContext(ctx, "who is connected is not known, and everybody counts as away", "error", err)
+	}
+	return online, err
+}

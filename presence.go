@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidemark/internal/presence"
+)
+
+// whenOffline is the rule by which messages count only for those who are not connected when they come. Presence is kept
+// and asked for it alone.
+const whenOffline = "offline"
+
+// trackPresence notes who is connected to this process until ctx ends.
+func (s *server) trackPresence(ctx context.Context) {
+	if err := s.presence.Run(ctx); err != nil {
+		s.log.Error("presence has ended", "error", err)
+	}
+}
+
+// observePresence adds who is connected to the metrics.
+func observePresence(metrics prometheus.Registerer, tracker *presence.Tracker, reader *presence.Reader) {
+	metrics.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "tidemark_presence_people",
+			Help: "People who have a connection to this process open.",
+		}, func() float64 { return float64(tracker.People()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "tidemark_presence_unknown_total",
+			Help: "Batches of messages that counted for everybody, because it could not be found out who is connected.",
+		}, func() float64 { return float64(reader.Unknown()) }),
+	)
+}
