@@ -25,6 +25,7 @@ import (
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
+	"tidemark/internal/verify"
 	"tidemark/playground"
 )
 
@@ -61,6 +62,7 @@ type server struct {
 	hub         *live.Hub
 	newlyUnread *newlyunread.NewlyUnread
 	worker      *newlyunread.Worker
+	sampler     *verify.Sampler
 	api         *graph.Handler
 	handler     http.Handler
 }
@@ -111,6 +113,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	})
 	s.newlyUnread = newlyunread.New(s.store, s.hub)
 	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log})
+	s.sampler = verify.NewSampler(verify.SamplerConfig{
+		Store: s.store, Every: config.VerifyEvery, Sample: config.VerifySample, Logger: log,
+	})
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
@@ -139,6 +144,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	s.api = graph.NewHandler(api)
 	observeLive(s.telemetry.Registry(), s.hub, s.api)
 	observeWorker(s.telemetry.Registry(), s.worker)
+	observeSampler(s.telemetry.Registry(), s.sampler)
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
@@ -196,6 +202,9 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	sweeping, endSweeping := context.WithCancel(ctx)
 	defer endSweeping()
 	background.Go(func() { s.sweep(sweeping) })
+	if s.config.VerifyEvery > 0 {
+		background.Go(func() { s.sampler.Run(sweeping) })
+	}
 	// Screens stay right for as long as there are any.
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()

@@ -18,7 +18,7 @@ func TestVerifyFindsDrift(t *testing.T) {
 	}
 	code, out := verify()
 	expect(t, "the exit code", code, 0)
-	expect(t, "what it prints", out, "3 people, 0 badges drifted\n")
+	expect(t, "what it prints", out, "3 people in 1 channels, 0 drifted, 0 repaired\n")
 	code, _ = verify("--sample", "5")
 	expect(t, "the exit code of a sample", code, 0)
 
@@ -29,7 +29,39 @@ func TestVerifyFindsDrift(t *testing.T) {
 	}
 	code, out = verify()
 	expect(t, "the exit code with drift", code, 1)
-	if !strings.Contains(out, "person 1 in channel "+channel) || !strings.Contains(out, "unread 5, counted 4") {
+	if !strings.Contains(out, "person 1 in channel "+channel+": unread 5, counted 4\n") {
 		t.Errorf("it prints\n%s", out)
 	}
+
+	code, out = verify("--repair")
+	expect(t, "the exit code of a repair", code, 1)
+	repaired := "repaired channel " + channel + ": last_deleted_seq 0, counted 2\n"
+	if !strings.Contains(out, repaired) || !strings.HasSuffix(out, "3 people in 1 channels, 3 drifted, 1 repaired\n") {
+		t.Errorf("a repair prints\n%s", out)
+	}
+	code, out = verify()
+	expect(t, "the exit code after a repair", code, 0)
+	expect(t, "what it prints after a repair", out, "3 people in 1 channels, 0 drifted, 0 repaired\n")
+}
+
+func TestServersVerifyASample(t *testing.T) {
+	t.Parallel()
+	s := serve(t, "TIDEMARK_VERIFY_EVERY=100ms")
+	channel := s.group(1, 2, 3)
+	s.as(2).sends(channel, 5)
+	says := func(line string) func() bool {
+		return func() bool { return strings.Contains(s.as(1).get("/metrics").body, "\n"+line) }
+	}
+	eventually(t, "people are verified", func() bool { return !says("tidemark_verify_people_total 0\n")() })
+	expect(t, "drift of badges", says(`tidemark_verify_drift_total{kind="badge"} 0`)(), true)
+	expect(t, "drift of newly unread", says(`tidemark_verify_drift_total{kind="newly_unread"} 0`)(), true)
+	expect(t, "what is skipped", says("tidemark_verify_skipped_total 0")(), true)
+
+	conn := connect(t, s.database)
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), `UPDATE channel_head SET high_water_seq = 6`); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "drift is found", func() bool { return !says(`tidemark_verify_drift_total{kind="badge"} 0`)() })
+	s.says(`"msg":"a badge is not what the messages say","drift":"(person 1 in channel ` + channel + `: unread 6, counted 5)"`)
 }
