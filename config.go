@@ -15,6 +15,9 @@ import (
 	"tidemark/internal/telemetry"
 )
 
+// minVerifyEvery is how often people may be drawn at the most.
+const minVerifyEvery = 100 * time.Millisecond
+
 // dataDir says where embedded engines and the token secret are. Every command takes it.
 type dataDir struct {
 	DataDir string `placeholder:"DIR" help:"Where the embedded engines and the token secret are kept. Default: /var/lib/tidemark for root, else tidemark below XDG_DATA_HOME or ~/.local/share."`
@@ -61,6 +64,8 @@ type config struct {
 	NewlyUnreadRecency    time.Duration `default:"30s" help:"With a replica, how much older than it is the time of a sender's latest message may be shown."`
 	NewlyUnreadWhen       string        `enum:"always,offline" default:"always" help:"always: every such message counts as newly unread. offline: only those that come while their reader has no websocket or event stream open."`
 	WithoutWorker         bool          `help:"Leave the work between a message and newly unread to others: see tidemark work."`
+	VerifyEvery           time.Duration `default:"1m" help:"How often some people are drawn whose badges are recounted: see tidemark_verify in the metrics. 0: never."`
+	VerifySample          int           `default:"20" help:"How many people are drawn each time."`
 	PingEvery             time.Duration `default:"25s" help:"How often a websocket is asked for a sign of life. One that gives none within 5 seconds is closed."`
 	WriteTimeout          time.Duration `default:"10s" help:"How long a client may take to read what it is sent live."`
 	SocketsPerPerson      int           `default:"50" help:"Websockets and event streams of one person that a process holds."`
@@ -101,10 +106,14 @@ func (c *config) Validate() error {
 		{"--newly-unread-max-members", c.NewlyUnreadMaxMembers, 2, 10_000},
 		{"--sockets-per-person", c.SocketsPerPerson, 1, 10_000},
 		{"--socket-operations", c.SocketOperations, 1, 10_000},
+		{"--verify-sample", c.VerifySample, 1, 1000},
 	} {
 		if limit.is < limit.least || limit.is > limit.most {
 			return fmt.Errorf("%s must be from %d to %d", limit.flag, limit.least, limit.most)
 		}
+	}
+	if c.VerifyEvery != 0 && c.VerifyEvery < minVerifyEvery {
+		return fmt.Errorf("--verify-every must be 0, or at least %s", minVerifyEvery)
 	}
 	if err := c.mutationLimit().Validate(); err != nil {
 		return fmt.Errorf("--mutation-rate and --mutation-burst: %w", err)

@@ -18,7 +18,8 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Bring the database to the newest schema. Safe when several do it at once."`
 	Token   tokenCommand   `cmd:"" help:"Print a token for somebody."`
 	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge and every open screen."`
-	Verify  verifyCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Recount badges message by message, and print those that drifted."`
+	Verify  verifyCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Recount badges message by message, print those that drifted, and repair them."`
+	Rebuild rebuildCommand `cmd:"" help:"Make anew what Redis holds copies of."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

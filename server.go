@@ -26,6 +26,7 @@ import (
 	"tidemark/internal/readstate"
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
+	"tidemark/internal/verify"
 	"tidemark/playground"
 )
 
@@ -64,6 +65,7 @@ type server struct {
 	newlyUnread *newlyunread.NewlyUnread
 	worker      *newlyunread.Worker
 	presence    *presence.Tracker // nil where it makes no difference who is connected
+	sampler     *verify.Sampler
 	api         *graph.Handler
 	handler     http.Handler
 }
@@ -118,6 +120,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if s.worker, err = s.newWorker(copies); err != nil {
 		return err
 	}
+	s.sampler = verify.NewSampler(verify.SamplerConfig{
+		Store: s.store, Projections: newlyunread.Audit{Store: s.store, Projection: copies}, Every: config.VerifyEvery, Sample: config.VerifySample, Logger: log,
+	})
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
 	s.deliveries = delivery.New(s.store, s.readStates, config.SyncMaxGap)
@@ -149,6 +154,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	s.api = graph.NewHandler(api)
 	observeLive(s.telemetry.Registry(), s.hub, s.api)
 	observeWorker(s.telemetry.Registry(), s.worker, s.newlyUnread)
+	observeSampler(s.telemetry.Registry(), s.sampler)
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
@@ -206,6 +212,9 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	sweeping, endSweeping := context.WithCancel(ctx)
 	defer endSweeping()
 	background.Go(func() { s.sweep(sweeping) })
+	if s.config.VerifyEvery > 0 {
+		background.Go(func() { s.sampler.Run(sweeping) })
+	}
 	// Screens stay right for as long as there are any.
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()

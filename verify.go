@@ -4,49 +4,117 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidemark/internal/embedded"
+	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
+	"tidemark/internal/redis"
 	"tidemark/internal/verify"
 )
 
-// verifyTimeout bounds one statement of a verification, which counts message by message.
-const verifyTimeout = 5 * time.Minute
+const (
+	// verifyTimeout bounds one statement of a verification, which counts message by message.
+	verifyTimeout = 5 * time.Minute
+	// repairLockTimeout bounds a repair's wait for its turn in a busy channel.
+	repairLockTimeout = time.Minute
+)
 
 type verifyCommand struct {
-	database `embed:""`
+	place `embed:""`
 
-	Sample int  `default:"0" help:"Verify so many people, drawn at random. 0: everybody."`
+	Sample int  `default:"0" help:"Verify so many people, drawn at random, and all of the channels that they are in. 0: everybody."`
+	Repair bool `env:"-" help:"Put right what is found, from the messages, and print it. A channel is held up for as long as its messages take to be counted. Open screens follow within --reconcile-every."`
 	Quiet  bool `help:"Show no progress."`
 }
 
-// Run recounts badges message by message, prints those that drifted, and fails where there is one.
+// Help is printed by --help.
+func (*verifyCommand) Help() string {
+	return "Prints a line for each row that is not what the messages say, and one that sums up. The exit code is 1 where there " +
+		"is such a row, also with --repair, which found it: verify once more to see that nothing is left. May run beside the servers. " +
+		"Where a database is named and no Redis, copies of who is newly unread are not looked at."
+}
+
+// Run compares what badges are made from with the messages, prints what drifted, and fails where something did.
 func (c *verifyCommand) Run(ctx context.Context) (err error) {
-	url, release, err := c.postgres(ctx)
+	url, redisURL, release, err := c.engines(ctx)
 	if err != nil {
 		return err
 	}
 	defer closing(release, &err)
-	store, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConnections: 1, StatementTimeout: verifyTimeout})
+	store, err := postgres.Open(ctx, postgres.Config{
+		URL: url, MaxConnections: 1, StatementTimeout: verifyTimeout, LockTimeout: repairLockTimeout,
+	})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	var progress io.Writer = os.Stderr
-	if c.Quiet {
-		progress = nil
+	var copies verify.Projections
+	if redisURL != "" {
+		client, err := redis.Open(redisURL)
+		if err != nil {
+			return err
+		}
+		defer closing(client.Close, &err)
+		copies = newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)}
 	}
-	report, err := verify.Run(ctx, verify.Config{Store: store, Sample: c.Sample, Progress: progress})
+	report, err := verify.Run(ctx, verify.Config{
+		Store: store, Projections: copies, Sample: c.Sample, Repair: c.Repair, Progress: progressTo(c.Quiet),
+	})
+	for _, line := range report.Lines { // also those that were found before it failed
+		fmt.Println(line)
+	}
 	if err != nil {
 		return err
 	}
-	for _, drift := range report.Drift {
-		fmt.Println(drift)
-	}
 	fmt.Println(report)
-	if len(report.Drift) > 0 {
+	if report.Drifted > 0 {
 		return verify.ErrDrift
 	}
 	return nil
+}
+
+// engines returns where Postgres is, and Redis. Where the one is given and the other is not, copies are not looked at.
+func (c *verifyCommand) engines(ctx context.Context) (databaseURL, redisURL string, release func() error, err error) {
+	if c.DatabaseURL != "" && c.RedisURL == "" {
+		return c.DatabaseURL, "", func() error { return nil }, nil
+	}
+	engines, err := embedded.Open(ctx, embedded.Config{
+		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return "", "", nil, err
+	}
+	return engines.PostgresURL(), engines.RedisURL(), engines.Close, nil
+}
+
+// progressTo says where a command's progress is shown.
+func progressTo(quiet bool) io.Writer {
+	if quiet {
+		return nil
+	}
+	return os.Stderr
+}
+
+// observeSampler adds what the server's own sampling found to the metrics.
+func observeSampler(metrics prometheus.Registerer, sampler *verify.Sampler) {
+	counter := func(name, kind, help string, value func(verify.SamplerStats) int64) {
+		var labels prometheus.Labels
+		if kind != "" {
+			labels = prometheus.Labels{"kind": kind}
+		}
+		metrics.MustRegister(prometheus.NewCounterFunc(
+			prometheus.CounterOpts{Name: "tidemark_verify_" + name, ConstLabels: labels, Help: help},
+			func() float64 { return float64(value(sampler.Stats())) },
+		))
+	}
+	counter("people_total", "", "People drawn at random and compared with the truth.", func(s verify.SamplerStats) int64 { return s.People })
+	counter("skipped_total", "", "Badges with too many messages to count, and people that took too long.", func(s verify.SamplerStats) int64 { return s.Skipped })
+	const drift = "What was found to be something else than the truth, each time that it was found."
+	counter("drift_total", "badge", drift, func(s verify.SamplerStats) int64 { return s.Badges })
+	counter("drift_total", "newly_unread", drift, func(s verify.SamplerStats) int64 { return s.NewlyUnread })
 }

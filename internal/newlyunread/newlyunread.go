@@ -127,7 +127,8 @@ func (n *NewlyUnread) Seen(ctx context.Context, user id.User, asOf *Position) er
 		// before was recent. Where it cannot be dropped here, a worker does so a moment later.
 		dropping, cancel := context.WithTimeout(ctx, projectionTimeout)
 		defer cancel()
-		n.heard(ctx, n.Projection.Drop(dropping, []id.User{user}))
+		_, err := n.Projection.Drop(dropping, []id.User{user})
+		n.heard(ctx, err)
 	}
 	if n.Announcer != nil {
 		n.Announcer.NewlyUnreadChanged([]id.User{user})

@@ -75,8 +75,8 @@ type Projection interface {
 	Begin(ctx context.Context, user id.User) (note string, err error)
 	// Finish makes the copy, with the newest MaxKept senders. It does nothing where the note is gone.
 	Finish(ctx context.Context, user id.User, note string, s Snapshot) error
-	// Drop removes notes and copies.
-	Drop(ctx context.Context, users []id.User) error
+	// Drop removes notes and copies, and returns how many there were.
+	Drop(ctx context.Context, users []id.User) (dropped int, err error)
 	// Apply works changes into the notes and copies that there are, and makes none.
 	Apply(ctx context.Context, changes []Change) error
 	// Mark notes up to where copies lack nothing, for a short time. Of two marks the one of the larger generation wins, and

@@ -129,9 +129,10 @@ func (s *Store) Relay(ctx context.Context, lease newlyunread.Lease, batch int) (
 
 // Recipients implements newlyunread.Queue.
 func (s *Store) Recipients(ctx context.Context, partition newlyunread.Partition, batch int) ([]id.User, error) {
-	return s.users(ctx, func() ([]int64, error) {
+	rows, err := again(ctx, s, func() ([]int64, error) {
 		return s.q.ListRecipients(ctx, s.pool, int16(partition), int32(batch)) //nolint:gosec // some hundreds
 	})
+	return ids[id.User](rows), err
 }
 
 // Project implements newlyunread.Queue.

@@ -176,15 +176,19 @@ func (n *NewlyUnread) Finish(ctx context.Context, user id.User, note string, s n
 }
 
 // Drop implements newlyunread.Projection.
-func (n *NewlyUnread) Drop(ctx context.Context, users []id.User) error {
+func (n *NewlyUnread) Drop(ctx context.Context, users []id.User) (dropped int, err error) {
 	pipe := n.rdb.Pipeline()
-	for _, user := range users {
-		pipe.Unlink(ctx, newlyUnreadKey(user)) // one by one: in a cluster they are in different places
+	gone := make([]*goredis.IntCmd, len(users))
+	for i, user := range users {
+		gone[i] = pipe.Unlink(ctx, newlyUnreadKey(user)) // one by one: in a cluster they are in different places
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("drop copies of who wrote: %w", err)
+		return 0, fmt.Errorf("drop copies of who wrote: %w", err)
 	}
-	return nil
+	for _, g := range gone {
+		dropped += int(g.Val())
+	}
+	return dropped, nil
 }
 
 // Apply implements newlyunread.Projection.

@@ -9,6 +9,7 @@ import (
 
 	"tidemark/internal/id"
 	"tidemark/internal/live"
+	"tidemark/internal/progress"
 	"tidemark/internal/readstate"
 )
 
@@ -116,7 +117,7 @@ func (p *play) settle(ctx context.Context) error {
 	waiting, cancel := context.WithTimeout(ctx, p.Patience)
 	defer cancel()
 	var right atomic.Int64
-	defer show(p.Progress, "screens", len(p.audience), &right)()
+	defer progress.Show(p.Progress, "screens", len(p.audience), &right)()
 	for settled := false; !settled && waiting.Err() == nil; {
 		right.Store(0)
 		group, waiting := errgroup.WithContext(waiting)

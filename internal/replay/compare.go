@@ -9,6 +9,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
+	"tidemark/internal/progress"
 	"tidemark/internal/readstate"
 )
 
@@ -20,7 +21,7 @@ func (p *play) compare(ctx context.Context) (badges int, err error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(p.Workers)
 	var done atomic.Int64
-	defer show(p.Progress, "compare", len(p.rooms)+len(p.actors), &done)()
+	defer progress.Show(p.Progress, "compare", len(p.rooms)+len(p.actors), &done)()
 	for _, r := range p.rooms {
 		group.Go(func() error {
 			defer done.Add(1)

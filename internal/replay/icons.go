@@ -13,6 +13,7 @@ import (
 
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
+	"tidemark/internal/progress"
 )
 
 // How often something about icons happens: once in so many lines or chances, on the average.
@@ -325,7 +326,7 @@ func (p *play) compareIcons(ctx context.Context) (int, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(p.Workers)
 	var done atomic.Int64
-	defer show(p.Progress, "icons", len(p.actors), &done)()
+	defer progress.Show(p.Progress, "icons", len(p.actors), &done)()
 	for i, a := range p.actors {
 		group.Go(func() error {
 			defer done.Add(1)

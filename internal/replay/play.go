@@ -14,6 +14,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/id"
+	"tidemark/internal/progress"
 )
 
 // play is one run: it follows the trace, decides what people do, and keeps what must come of it. Its fields are for
@@ -49,7 +50,7 @@ func newPlay(config Config) *play {
 
 // perform follows the trace while the audience watches, and returns when all that came of it is done.
 func (p *play) perform(ctx context.Context, c cast, lines iter.Seq2[line, error]) error {
-	defer show(p.Progress, "replay", c.lines, &p.sent)()
+	defer progress.Show(p.Progress, "replay", c.lines, &p.sent)()
 	watching, ctx := errgroup.WithContext(ctx)
 	p.stage, ctx = newStage(ctx, p.Workers) // which ends with the last act, and so does watching
 	p.open(ctx, c)

@@ -7,41 +7,148 @@ import (
 	"context"
 )
 
+const addMentions = `-- name: AddMentions :exec
+INSERT INTO mention (user_id, channel_id, seq)
+SELECT named.user_id, m.channel_id, m.seq
+FROM message m
+CROSS JOIN LATERAL unnest(m.mentions) AS named (user_id)
+WHERE m.channel_id = $1
+    AND m.deleted_version = 0
+    AND NOT m.mentions_everyone
+    AND named.user_id = ANY($2::bigint[])
+ORDER BY named.user_id, m.seq
+ON CONFLICT (user_id, channel_id, seq) DO NOTHING
+`
+
+// AddMentions adds the mentions of some people in a channel that are missing. The caller has locked the head.
+func (q *Queries) AddMentions(ctx context.Context, db DBTX, channelID int64, userIDs []int64) error {
+	_, err := db.Exec(ctx, addMentions, channelID, userIDs)
+	return err
+}
+
+const clampDeliveries = `-- name: ClampDeliveries :exec
+WITH locked AS (
+    SELECT d.user_id, d.device_id, d.channel_id
+    FROM channel_read_state rs
+    JOIN channel_head h ON h.channel_id = rs.channel_id
+    JOIN device_sync_state d ON d.user_id = rs.user_id AND d.channel_id = rs.channel_id
+    WHERE rs.channel_id = $1 AND rs.member AND d.last_delivered_seq > h.high_water_seq
+    ORDER BY d.user_id, d.device_id
+    FOR UPDATE OF d
+)
+UPDATE device_sync_state d
+SET last_delivered_seq = least(d.last_delivered_seq, h.high_water_seq)
+FROM locked
+JOIN channel_head h ON h.channel_id = locked.channel_id
+WHERE d.user_id = locked.user_id AND d.device_id = locked.device_id AND d.channel_id = locked.channel_id
+`
+
+// ClampDeliveries takes what the devices of a channel's members received back to the head, which the caller has locked and
+// put right: what is sent next has seqs that the records are past. The rows are locked in their order.
+func (q *Queries) ClampDeliveries(ctx context.Context, db DBTX, channelID int64) error {
+	_, err := db.Exec(ctx, clampDeliveries, channelID)
+	return err
+}
+
+const countPeople = `-- name: CountPeople :one
+SELECT count(*) FROM users
+`
+
+// CountPeople counts everybody who is known.
+func (q *Queries) CountPeople(ctx context.Context, db DBTX) (int64, error) {
+	row := db.QueryRow(ctx, countPeople)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const dropMentions = `-- name: DropMentions :exec
+DELETE FROM mention n
+WHERE n.user_id = ANY($1::bigint[])
+    AND n.channel_id = $2
+    AND NOT EXISTS (
+        SELECT FROM message m
+        WHERE m.channel_id = n.channel_id
+            AND m.seq = n.seq
+            AND m.deleted_version = 0
+            AND NOT m.mentions_everyone
+            AND n.user_id = ANY(m.mentions)
+    )
+`
+
+// DropMentions takes away the mentions of some people in a channel that no message makes. The caller has locked the head.
+func (q *Queries) DropMentions(ctx context.Context, db DBTX, userIDs []int64, channelID int64) error {
+	_, err := db.Exec(ctx, dropMentions, userIDs, channelID)
+	return err
+}
+
+const listChannelsOf = `-- name: ListChannelsOf :many
+SELECT DISTINCT rs.channel_id
+FROM channel_read_state rs
+WHERE rs.user_id = ANY($1::bigint[]) AND rs.member
+ORDER BY rs.channel_id
+`
+
+// ListChannelsOf returns the channels that some people are in, in the order of their ids.
+func (q *Queries) ListChannelsOf(ctx context.Context, db DBTX, userIds []int64) ([]int64, error) {
+	rows, err := db.Query(ctx, listChannelsOf, userIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []int64{}
+	for rows.Next() {
+		var channel_id int64
+		if err := rows.Scan(&channel_id); err != nil {
+			return nil, err
+		}
+		items = append(items, channel_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listDrift = `-- name: ListDrift :many
-SELECT
-    rs.user_id,
-    rs.channel_id,
-    h.high_water_seq,
-    (SELECT coalesce(max(m.seq), 0) FROM message m WHERE m.channel_id = rs.channel_id)::bigint AS newest_seq,
-    rs.last_read_seq,
-    said.unread::bigint AS unread,
-    counted.unread::bigint AS counted_unread,
-    said.mentions::bigint AS mentions,
-    counted.mentions::bigint AS counted_mentions
+SELECT rs.user_id, rs.channel_id, drift.what::text AS what, drift.kept::bigint AS kept, drift.counted::bigint AS counted
 FROM channel_read_state rs
 JOIN channel_head h ON h.channel_id = rs.channel_id
 CROSS JOIN LATERAL (
+    SELECT coalesce(max(m.seq), 0) AS seq FROM message m WHERE m.channel_id = rs.channel_id
+) AS newest
+CROSS JOIN LATERAL (
     SELECT
-        count(*) AS unread,
-        count(*) FILTER (WHERE m.mentions_everyone OR rs.user_id = ANY(m.mentions)) AS mentions
-    FROM message m
-    WHERE m.channel_id = rs.channel_id
-        AND m.seq > rs.last_read_seq
-        AND m.deleted_version = 0
-        AND m.sender_id <> rs.user_id
-) AS counted
+        count(*) >= $1::bigint AS too_many,
+        count(*) FILTER (WHERE later.counts) AS unread,
+        count(*) FILTER (WHERE later.counts AND later.seq <= h.high_water_seq) AS unread_to_head,
+        count(*) FILTER (WHERE later.counts AND later.names) AS mentions
+    FROM (
+        SELECT
+            m.seq,
+            m.deleted_version = 0 AND m.sender_id <> rs.user_id AS counts,
+            m.mentions_everyone OR rs.user_id = ANY(m.mentions) AS names
+        FROM message m
+        WHERE m.channel_id = rs.channel_id AND m.seq > rs.last_read_seq
+        ORDER BY m.seq
+        LIMIT $1::bigint
+    ) AS later
+) AS recount
 CROSS JOIN LATERAL (
     SELECT
         CASE
-            WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq
-                THEN greatest(h.high_water_seq - rs.last_read_seq, 0)
-            ELSE counted.unread
+            WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+            WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
+            ELSE recount.unread_to_head
         END AS unread,
-        (
-            SELECT count(*)
-            FROM mention n
-            WHERE n.user_id = rs.user_id AND n.channel_id = rs.channel_id AND n.seq > rs.last_read_seq
-        ) + CASE
+        CASE
+            WHEN h.high_water_seq <= rs.last_read_seq THEN 0
+            ELSE (
+                SELECT count(*)
+                FROM mention n
+                WHERE n.user_id = rs.user_id AND n.channel_id = rs.channel_id AND n.seq > rs.last_read_seq
+            )
+        END + CASE
             WHEN h.last_everyone_seq <= rs.last_read_seq THEN 0
             ELSE (
                 SELECT count(*)
@@ -52,34 +159,31 @@ CROSS JOIN LATERAL (
                     AND m.sender_id <> rs.user_id
             )
         END AS mentions
-) AS said
-WHERE rs.user_id = ANY($1::bigint[])
-    AND rs.member
-    AND (
-        said.unread <> counted.unread
-        OR said.mentions <> counted.mentions
-        OR rs.last_read_seq > h.high_water_seq
-        OR h.high_water_seq <> (SELECT coalesce(max(m.seq), 0) FROM message m WHERE m.channel_id = rs.channel_id)
-    )
-ORDER BY rs.user_id, rs.channel_id
+) AS badge
+CROSS JOIN LATERAL (
+    VALUES
+        ('unread', badge.unread, CASE WHEN recount.too_many THEN badge.unread ELSE recount.unread END),
+        ('mentions', badge.mentions, CASE WHEN recount.too_many THEN badge.mentions ELSE recount.mentions END),
+        ('last_read_seq', rs.last_read_seq, least(rs.last_read_seq, newest.seq)),
+        ('not_counted', recount.too_many::integer, 0)
+) AS drift (what, kept, counted)
+WHERE rs.user_id = ANY($2::bigint[]) AND rs.member AND drift.kept <> drift.counted
+ORDER BY rs.user_id, rs.channel_id, drift.what
 `
 
 type ListDriftRow struct {
-	UserID          int64
-	ChannelID       int64
-	HighWaterSeq    int64
-	NewestSeq       int64
-	LastReadSeq     int64
-	Unread          int64
-	CountedUnread   int64
-	Mentions        int64
-	CountedMentions int64
+	UserID    int64
+	ChannelID int64
+	What      string
+	Kept      int64
+	Counted   int64
 }
 
-// ListDrift recounts the badges of some people message by message, and returns those where the rows that badges are made
-// from say something else, in the order of their ids.
-func (q *Queries) ListDrift(ctx context.Context, db DBTX, userIds []int64) ([]ListDriftRow, error) {
-	rows, err := db.Query(ctx, listDrift, userIds)
+// ListDrift recounts the badges of some people message by message, and returns what the rows that badges are made from
+// say, where that is something else, in the order of their ids. Where count_to messages lie after a cursor, the counts are not
+// compared, and the badge is told as not counted. What a badge says is read as ListBadges does: change the two together.
+func (q *Queries) ListDrift(ctx context.Context, db DBTX, countTo int64, userIDs []int64) ([]ListDriftRow, error) {
+	rows, err := db.Query(ctx, listDrift, countTo, userIDs)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +194,9 @@ func (q *Queries) ListDrift(ctx context.Context, db DBTX, userIds []int64) ([]Li
 		if err := rows.Scan(
 			&i.UserID,
 			&i.ChannelID,
-			&i.HighWaterSeq,
-			&i.NewestSeq,
-			&i.LastReadSeq,
-			&i.Unread,
-			&i.CountedUnread,
-			&i.Mentions,
-			&i.CountedMentions,
+			&i.What,
+			&i.Kept,
+			&i.Counted,
 		); err != nil {
 			return nil, err
 		}
@@ -108,25 +208,106 @@ func (q *Queries) ListDrift(ctx context.Context, db DBTX, userIds []int64) ([]Li
 	return items, nil
 }
 
-const listRandomReaders = `-- name: ListRandomReaders :many
-SELECT DISTINCT next.id::bigint AS id
-FROM generate_series(1, $1::integer) AS drawn (number)
+const listHeadDrift = `-- name: ListHeadDrift :many
+SELECT h.channel_id, drift.what::text AS what, drift.kept::bigint AS kept, drift.counted::bigint AS counted
+FROM channel_head h
+LEFT JOIN LATERAL (
+    SELECT m.seq, m.id FROM message m WHERE m.channel_id = h.channel_id ORDER BY m.seq DESC LIMIT 1
+) AS newest ON true
 CROSS JOIN LATERAL (
-    SELECT u.id
-    FROM users u
-    WHERE u.id >= (
-        SELECT lowest.id + floor(random() * (highest.id - lowest.id + 1) + 0 * drawn.number)::bigint
-        FROM (SELECT min(l.id) AS id FROM users l) AS lowest, (SELECT max(h.id) AS id FROM users h) AS highest
-    )
-    ORDER BY u.id
-    LIMIT 1
-) AS next
-ORDER BY id
+    SELECT coalesce(max(m.seq), 0) AS seq, coalesce(max(m.deleted_version), 0) AS version
+    FROM message m
+    WHERE m.channel_id = h.channel_id AND m.deleted_version > 0
+) AS deleted
+CROSS JOIN LATERAL (
+    SELECT
+        CASE
+            WHEN count(*) = max(m.seq) THEN 0
+            ELSE (
+                SELECT coalesce(max(after.seq) - 1, 0)
+                FROM message after
+                WHERE after.channel_id = h.channel_id
+                    AND after.seq > 1
+                    AND NOT EXISTS (SELECT FROM message b WHERE b.channel_id = after.channel_id AND b.seq = after.seq - 1)
+            )
+        END AS seq
+    FROM message m
+    WHERE m.channel_id = h.channel_id
+) AS without_message
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(m.seq), 0) AS seq FROM message m WHERE m.channel_id = h.channel_id AND m.mentions_everyone
+) AS everyone
+CROSS JOIN LATERAL (
+    SELECT count(*) AS number FROM channel_read_state rs WHERE rs.channel_id = h.channel_id AND rs.member
+) AS members
+CROSS JOIN LATERAL (
+    VALUES
+        ('high_water_seq', h.high_water_seq, coalesce(newest.seq, 0)),
+        ('activity', h.activity, coalesce(newest.id, h.activity)),
+        ('version', h.version, greatest(h.version, newest.seq, deleted.version)),
+        ('last_deleted_seq', h.last_deleted_seq, greatest(deleted.seq, without_message.seq)),
+        ('deleted_version', h.deleted_version, deleted.version),
+        (
+            'last_everyone_seq',
+            h.last_everyone_seq,
+            CASE
+                WHEN h.last_everyone_seq > coalesce(newest.seq, 0) THEN everyone.seq
+                ELSE greatest(h.last_everyone_seq, everyone.seq)
+            END
+        ),
+        ('member_count', h.member_count, members.number)
+) AS drift (what, kept, counted)
+WHERE h.channel_id = ANY($1::bigint[]) AND drift.kept <> drift.counted
+ORDER BY h.channel_id, drift.what
 `
 
-// ListRandomReaders returns some people who are in some channel: those whose ids follow random ones, in their order.
-func (q *Queries) ListRandomReaders(ctx context.Context, db DBTX, sample int32) ([]int64, error) {
-	rows, err := db.Query(ctx, listRandomReaders, sample)
+type ListHeadDriftRow struct {
+	ChannelID int64
+	What      string
+	Kept      int64
+	Counted   int64
+}
+
+// ListHeadDrift compares the heads of some channels with their messages and members, and returns what each says that is
+// something else, in the order of their ids. A seq without a message, which only a damaged head gives out, is as one of a
+// deleted message: it is not to be counted. The largest seq that mentions everyone may be that of a message that was
+// deleted since, and a version is larger than any that was given out.
+func (q *Queries) ListHeadDrift(ctx context.Context, db DBTX, channelIds []int64) ([]ListHeadDriftRow, error) {
+	rows, err := db.Query(ctx, listHeadDrift, channelIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListHeadDriftRow{}
+	for rows.Next() {
+		var i ListHeadDriftRow
+		if err := rows.Scan(
+			&i.ChannelID,
+			&i.What,
+			&i.Kept,
+			&i.Counted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPeopleAfter = `-- name: ListPeopleAfter :many
+SELECT u.id
+FROM users u
+WHERE u.id > $1
+ORDER BY u.id
+LIMIT $2
+`
+
+// ListPeopleAfter returns everybody who is known, in the order of their ids.
+func (q *Queries) ListPeopleAfter(ctx context.Context, db DBTX, after int64, pageSize int32) ([]int64, error) {
+	rows, err := db.Query(ctx, listPeopleAfter, after, pageSize)
 	if err != nil {
 		return nil, err
 	}
@@ -145,17 +326,19 @@ func (q *Queries) ListRandomReaders(ctx context.Context, db DBTX, sample int32) 
 	return items, nil
 }
 
-const listReaders = `-- name: ListReaders :many
+const listRandomPeople = `-- name: ListRandomPeople :many
 SELECT u.id
-FROM users u
-WHERE u.id > $1 AND EXISTS (SELECT FROM channel_read_state rs WHERE rs.user_id = u.id AND rs.member)
-ORDER BY u.id
+FROM users u TABLESAMPLE SYSTEM ((
+    SELECT least(100, 100.0 * ($1::bigint) / greatest(c.reltuples, 1)) FROM pg_catalog.pg_class c WHERE c.oid = 'users'::regclass
+))
+ORDER BY random()
 LIMIT $2
 `
 
-// ListReaders returns people who are in some channel, in the order of their ids.
-func (q *Queries) ListReaders(ctx context.Context, db DBTX, after int64, pageSize int32) ([]int64, error) {
-	rows, err := db.Query(ctx, listReaders, after, pageSize)
+// ListRandomPeople returns some people, each as likely as any other whatever gaps are between their ids. Of a large table
+// it reads some pages drawn at random, with about so many rows as it is to read, and then draws among those.
+func (q *Queries) ListRandomPeople(ctx context.Context, db DBTX, rowsToRead int64, sample int32) ([]int64, error) {
+	rows, err := db.Query(ctx, listRandomPeople, rowsToRead, sample)
 	if err != nil {
 		return nil, err
 	}
@@ -172,4 +355,216 @@ func (q *Queries) ListReaders(ctx context.Context, db DBTX, after int64, pageSiz
 		return nil, err
 	}
 	return items, nil
+}
+
+const listReadStateDrift = `-- name: ListReadStateDrift :many
+WITH sent AS (
+    SELECT m.channel_id, m.sender_id, max(m.seq) AS seq
+    FROM message m
+    WHERE m.channel_id = ANY($1::bigint[])
+    GROUP BY m.channel_id, m.sender_id
+),
+missing AS (
+    SELECT rs.user_id, rs.channel_id, count(*) AS number
+    FROM message m
+    CROSS JOIN LATERAL unnest(m.mentions) AS named (user_id)
+    JOIN channel_read_state rs ON rs.user_id = named.user_id AND rs.channel_id = m.channel_id AND rs.member AND rs.joined_seq < m.seq
+    LEFT JOIN mention n ON n.user_id = named.user_id AND n.channel_id = m.channel_id AND n.seq = m.seq
+    WHERE m.channel_id = ANY($1::bigint[])
+        AND m.deleted_version = 0
+        AND NOT m.mentions_everyone
+        AND n.seq IS NULL
+    GROUP BY rs.user_id, rs.channel_id
+),
+left_over AS (
+    SELECT rs.user_id, rs.channel_id, count(*) AS number
+    FROM channel_read_state rs
+    JOIN mention n ON n.user_id = rs.user_id AND n.channel_id = rs.channel_id
+    LEFT JOIN message m
+        ON m.channel_id = n.channel_id
+        AND m.seq = n.seq
+        AND m.deleted_version = 0
+        AND NOT m.mentions_everyone
+        AND n.user_id = ANY(m.mentions)
+    WHERE rs.channel_id = ANY($1::bigint[])
+        AND rs.member
+        AND m.seq IS NULL
+        AND n.seq > least(
+            rs.joined_seq,
+            (SELECT coalesce(max(l.seq), 0) FROM message l WHERE l.channel_id = rs.channel_id)
+        )
+    GROUP BY rs.user_id, rs.channel_id
+)
+SELECT rs.user_id, rs.channel_id, drift.what::text AS what, drift.kept::bigint AS kept, drift.counted::bigint AS counted
+FROM channel_read_state rs
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(m.seq), 0) AS seq FROM message m WHERE m.channel_id = rs.channel_id
+) AS newest
+LEFT JOIN sent ON sent.channel_id = rs.channel_id AND sent.sender_id = rs.user_id
+LEFT JOIN missing ON missing.channel_id = rs.channel_id AND missing.user_id = rs.user_id
+LEFT JOIN left_over ON left_over.channel_id = rs.channel_id AND left_over.user_id = rs.user_id
+CROSS JOIN LATERAL (
+    VALUES
+        ('last_read_seq', rs.last_read_seq, least(rs.last_read_seq, newest.seq)),
+        ('joined_seq', rs.joined_seq, least(rs.joined_seq, newest.seq)),
+        ('receipt_seq', rs.receipt_seq, least(rs.receipt_seq, newest.seq)),
+        ('muted_until_seq', rs.muted_until_seq, least(rs.muted_until_seq, newest.seq)),
+        (
+            'last_sent_seq',
+            rs.last_sent_seq,
+            CASE
+                WHEN greatest(rs.last_sent_seq, sent.seq) <= rs.joined_seq AND rs.last_sent_seq <= newest.seq THEN rs.last_sent_seq
+                ELSE coalesce(sent.seq, 0)
+            END
+        ),
+        ('mentions_missing', missing.number, 0),
+        ('mentions_left_over', left_over.number, 0)
+) AS drift (what, kept, counted)
+WHERE rs.channel_id = ANY($1::bigint[]) AND rs.member AND drift.kept <> drift.counted
+ORDER BY rs.user_id, rs.channel_id, drift.what
+`
+
+type ListReadStateDriftRow struct {
+	UserID    int64
+	ChannelID int64
+	What      string
+	Kept      int64
+	Counted   int64
+}
+
+// ListReadStateDrift compares the read states of some channels' members, and their mentions, with the messages, and
+// returns what each says that is something else, in the order of their ids. It finds what no badge shows as long as
+// nothing is marked unread. What lies before joining counts for nothing, and is not compared.
+func (q *Queries) ListReadStateDrift(ctx context.Context, db DBTX, channelIds []int64) ([]ListReadStateDriftRow, error) {
+	rows, err := db.Query(ctx, listReadStateDrift, channelIds)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ListReadStateDriftRow{}
+	for rows.Next() {
+		var i ListReadStateDriftRow
+		if err := rows.Scan(
+			&i.UserID,
+			&i.ChannelID,
+			&i.What,
+			&i.Kept,
+			&i.Counted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const repairHead = `-- name: RepairHead :one
+UPDATE channel_head h
+SET
+    high_water_seq = coalesce($1, h.high_water_seq),
+    activity = coalesce($2, h.activity),
+    version = greatest(h.version, $3::bigint) + 1,
+    last_deleted_seq = coalesce($4, h.last_deleted_seq),
+    deleted_version = CASE
+        WHEN $5::bigint > h.deleted_version THEN greatest(h.version, $3::bigint) + 1
+        ELSE coalesce($5::bigint, h.deleted_version)
+    END,
+    last_everyone_seq = coalesce($6, h.last_everyone_seq),
+    member_count = coalesce($7, h.member_count)
+WHERE h.channel_id = $8
+RETURNING h.version
+`
+
+type RepairHeadParams struct {
+	HighWaterSeq    *int64
+	Activity        *int64
+	Version         *int64
+	LastDeletedSeq  *int64
+	DeletedVersion  *int64
+	LastEveryoneSeq *int64
+	MemberCount     *int32
+	ChannelID       int64
+}
+
+// RepairHead sets what is given of a head that the caller has locked, in a new version, which it returns. A deletion
+// that the head did not know of is one of this version.
+func (q *Queries) RepairHead(ctx context.Context, db DBTX, arg RepairHeadParams) (int64, error) {
+	row := db.QueryRow(ctx, repairHead,
+		arg.HighWaterSeq,
+		arg.Activity,
+		arg.Version,
+		arg.LastDeletedSeq,
+		arg.DeletedVersion,
+		arg.LastEveryoneSeq,
+		arg.MemberCount,
+		arg.ChannelID,
+	)
+	var version int64
+	err := row.Scan(&version)
+	return version, err
+}
+
+const repairReadStates = `-- name: RepairReadStates :exec
+WITH given AS (
+    SELECT u.user_id, u.sent_seq
+    FROM ROWS FROM (unnest($1::bigint[]), unnest($2::bigint[])) AS u (user_id, sent_seq)
+),
+locked AS (
+    SELECT b.user_id, b.channel_id
+    FROM channel_read_state b
+    WHERE b.channel_id = $3 AND b.user_id = ANY($1::bigint[])
+    ORDER BY b.user_id
+    FOR UPDATE
+)
+UPDATE channel_read_state rs
+SET
+    last_read_seq = least(rs.last_read_seq, h.high_water_seq),
+    joined_seq = least(rs.joined_seq, h.high_water_seq),
+    receipt_seq = least(rs.receipt_seq, h.high_water_seq),
+    muted_until_seq = least(rs.muted_until_seq, h.high_water_seq),
+    last_sent_seq = CASE WHEN given.sent_seq < 0 THEN rs.last_sent_seq ELSE given.sent_seq END,
+    read_epoch = rs.read_epoch + CASE WHEN rs.last_read_seq > h.high_water_seq THEN 1 ELSE 0 END,
+    version = rs.version + 1
+FROM locked, given, channel_head h
+WHERE rs.user_id = locked.user_id
+    AND rs.channel_id = locked.channel_id
+    AND given.user_id = rs.user_id
+    AND h.channel_id = rs.channel_id
+`
+
+type RepairReadStatesParams struct {
+	UserIDs   []int64
+	SentSeqs  []int64
+	ChannelID int64
+}
+
+// RepairReadStates takes some members' cursors back to the head, which the caller has locked and put right, and sets the
+// newest message that each sent where it is given, not -1. A cursor that is taken back begins an epoch, as by a mark
+// unread, so that no late mark read brings it on again. The user ids are sorted by the caller; the rows are locked in
+// their order.
+func (q *Queries) RepairReadStates(ctx context.Context, db DBTX, arg RepairReadStatesParams) error {
+	_, err := db.Exec(ctx, repairReadStates, arg.UserIDs, arg.SentSeqs, arg.ChannelID)
+	return err
+}
+
+const stampDeletions = `-- name: StampDeletions :exec
+UPDATE message
+SET deleted_version = $1
+WHERE channel_id = $2 AND deleted_version > $3::bigint AND deleted_version > 0
+`
+
+type StampDeletionsParams struct {
+	Version   int64
+	ChannelID int64
+	After     int64
+}
+
+// StampDeletions has messages that were deleted after a version be deleted in another, so that devices which were not
+// told of them are told now. The caller has locked the head.
+func (q *Queries) StampDeletions(ctx context.Context, db DBTX, arg StampDeletionsParams) error {
+	_, err := db.Exec(ctx, stampDeletions, arg.Version, arg.ChannelID, arg.After)
+	return err
 }

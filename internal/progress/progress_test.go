@@ -1,9 +1,7 @@
-package replay
+package progress
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -15,7 +13,7 @@ func TestShowWritesALineEveryFewSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		var done atomic.Int64
-		stop := show(&out, "replay", 3000, &done)
+		stop := Show(&out, "replay", 3000, &done)
 		time.Sleep(lineEvery + time.Second)
 		done.Store(1500)
 		time.Sleep(lineEvery)
@@ -35,12 +33,20 @@ func TestShowOfNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
-		show(&out, "replay", 0, new(atomic.Int64))()
+		Show(&out, "replay", 0, new(atomic.Int64))()
 		if got, want := out.String(), "replay [##############################] 100%  0 of 0\n"; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
-		show(nil, "replay", 0, new(atomic.Int64))()
+		Show(nil, "replay", 0, new(atomic.Int64))()
 	})
+}
+
+// People may come while they are counted.
+func TestMoreThanAll(t *testing.T) {
+	t.Parallel()
+	if got, want := line("verify", 12, 10, 0), "verify [##############################] 100%  12 of 12"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 func TestClock(t *testing.T) {
@@ -55,29 +61,4 @@ func TestClock(t *testing.T) {
 			t.Errorf("%v is shown as %s, want %s", d, got, want)
 		}
 	}
-}
-
-func TestAwait(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		start := time.Now()
-		p := newPlay(Config{Speed: 60})
-		for range 2 { // what is due already is not waited for
-			if err := p.await(t.Context(), start, time.Hour); err != nil {
-				t.Fatal(err)
-			}
-			if got := time.Since(start); got != time.Minute {
-				t.Errorf("the line of an hour later comes after %v, want a minute", got)
-			}
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Minute, cancel)
-		if err := p.await(ctx, start, 66*24*time.Hour); !errors.Is(err, context.Canceled) {
-			t.Errorf("a cancelled wait returns %v", err)
-		}
-		p.Speed = 0
-		if err := p.await(t.Context(), start, time.Hour); err != nil || time.Since(start) != 2*time.Minute {
-			t.Errorf("at full speed it waits until %v, and returns %v", time.Since(start), err)
-		}
-	})
 }

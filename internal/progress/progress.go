@@ -1,4 +1,5 @@
-package replay
+// Package progress shows how far something long has come: the share, the rate and the time left.
+package progress
 
 import (
 	"fmt"
@@ -18,9 +19,10 @@ const (
 	lineEvery   = 5 * time.Second
 )
 
-// show writes how much of a total is done, with the rate and the time left, until it is stopped. Stop writes it a
-// last time. A nil w is shown nothing.
-func show(w io.Writer, what string, total int, done *atomic.Int64) (stop func()) {
+// Show writes how much of a total is done, with the rate and the time left, until it is stopped. Stop writes it a
+// last time. On a terminal it is one line, drawn over and over; elsewhere, a line every few seconds. A nil w is shown
+// nothing.
+func Show(w io.Writer, what string, total int, done *atomic.Int64) (stop func()) {
 	if w == nil {
 		return func() {}
 	}
@@ -31,7 +33,7 @@ func show(w io.Writer, what string, total int, done *atomic.Int64) (stop func())
 	start := time.Now()
 	write := func() {
 		// What cannot be shown must not end the run.
-		_, _ = io.WriteString(w, before+progress(what, int(done.Load()), total, time.Since(start))+after)
+		_, _ = io.WriteString(w, before+line(what, int(done.Load()), total, time.Since(start))+after)
 	}
 
 	stopped := make(chan struct{})
@@ -58,23 +60,24 @@ func show(w io.Writer, what string, total int, done *atomic.Int64) (stop func())
 	}
 }
 
-// progress is one line: replay [#######-------]  50%  15000 of 30000  1000/s  0:15 left
-func progress(what string, done, total int, elapsed time.Duration) string {
+// line is one line: replay [#######-------]  50%  15000 of 30000  1000/s  0:15 left
+func line(what string, done, total int, elapsed time.Duration) string {
+	total = max(total, done) // it may have been counted before the last came
 	share := 1.0
 	if total > 0 {
 		share = float64(done) / float64(total)
 	}
 	full := int(share * barWidth)
-	line := fmt.Sprintf("%s [%s%s] %3.0f%%  %d of %d", what,
+	shown := fmt.Sprintf("%s [%s%s] %3.0f%%  %d of %d", what,
 		strings.Repeat("#", full), strings.Repeat("-", barWidth-full), share*100, done, total)
 	if done == 0 || elapsed <= 0 {
-		return line
+		return shown
 	}
-	line += fmt.Sprintf("  %.0f/s", float64(done)/elapsed.Seconds())
+	shown += fmt.Sprintf("  %.0f/s", float64(done)/elapsed.Seconds())
 	if done == total {
-		return line + fmt.Sprintf("  in %s", clock(elapsed))
+		return shown + fmt.Sprintf("  in %s", clock(elapsed))
 	}
-	return line + fmt.Sprintf("  %s left", clock(time.Duration(float64(elapsed)*(1-share)/share)))
+	return shown + fmt.Sprintf("  %s left", clock(time.Duration(float64(elapsed)*(1-share)/share)))
 }
 
 // clock is minutes and seconds, with hours where there are any.

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"tidemark/internal/embedded"
+	"tidemark/internal/id"
+	"tidemark/internal/newlyunread"
+	"tidemark/internal/postgres"
+	"tidemark/internal/redis"
+	"tidemark/internal/verify"
+)
+
+type rebuildCommand struct {
+	NewlyUnread rebuildNewlyUnread `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Drop what Redis holds of who is newly unread, so that it is counted anew."`
+}
+
+type rebuildNewlyUnread struct {
+	place `embed:""`
+
+	User  int64 `placeholder:"N" default:"0" help:"Whose. 0: everybody's."`
+	Quiet bool  `help:"Show no progress."`
+}
+
+// Validate names the flag that is not what it may be.
+func (c *rebuildNewlyUnread) Validate() error {
+	if c.User < 0 {
+		return errors.New("--user must be a person's id")
+	}
+	return nil
+}
+
+// Help is printed by --help.
+func (*rebuildNewlyUnread) Help() string {
+	return "May run beside the servers: what is not there is counted in Postgres, and kept, when it is read next."
+}
+
+// Run drops the projections, and says how many.
+func (c *rebuildNewlyUnread) Run(ctx context.Context) (err error) {
+	engines, err := embedded.Open(ctx, embedded.Config{
+		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return err
+	}
+	defer closing(engines.Close, &err)
+	store, err := postgres.Open(ctx, postgres.Config{URL: engines.PostgresURL(), MaxConnections: 1})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	client, err := redis.Open(engines.RedisURL())
+	if err != nil {
+		return err
+	}
+	defer closing(client.Close, &err)
+	copies := newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)}
+	return c.rebuild(ctx, store, copies, os.Stdout)
+}
+
+// rebuild drops projections and prints what it dropped.
+func (c *rebuildNewlyUnread) rebuild(ctx context.Context, people verify.People, projections verify.Projections, out io.Writer) error {
+	rebuilt, err := verify.Rebuild(ctx, verify.RebuildConfig{
+		People: people, Projections: projections, User: id.User(c.User), Progress: progressTo(c.Quiet),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, rebuilt)
+	return err
+}
