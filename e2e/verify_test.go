@@ -128,7 +128,7 @@ func (s *server) warm(user id.User) {
 	defer rdb.Close()
 	within(s.t, soon, "there is a copy", func() bool {
 		s.as(user).icon()
-		state := rdb.ZRevRange(s.t.Context(), "newly_unread:{"+user.String()+"}", 0, 0).Val()
+		state := rdb.ZRangeArgs(s.t.Context(), goredis.ZRangeArgs{Key: "newly_unread:{" + user.String() + "}", Start: 0, Stop: 0, Rev: true}).Val()
 		return len(state) == 1 && strings.HasPrefix(state[0], "warm:")
 	})
 }
