@@ -20,30 +20,31 @@ const (
 	checkTimeout = 50 * time.Millisecond
 )
 
-// A partition's copies are in one of three states, which outlive the worker in the lease's generation:
+// The copies of a partition are followed, or in doubt:
 //
-//	             a call failed,        BeginGeneration
-//	             or was left out       in the store           Mark
-//	followed ───────────────> doubtful ─────────────> unmarked ────> followed
+//	             a call failed or was left out
+//	           ┌───────────────────────────────┐
+//	           │                               v
+//	        followed                       in doubt
+//	           ^                               │
+//	           └───────────────────────────────┘
+//	     BeginGeneration in the store, and at once Mark
 //
-// followed: they lack nothing, or no more than what is being applied. doubtful: some may lack something, and may be trusted.
-// unmarked: nobody trusts them any more, so nothing needs to be applied. If Mark fails it may have been done all the same,
-// and they are doubtful again. A lease is given back as long as it is not doubtful; one that ends by itself begins a
-// generation when it is claimed.
+// Followed, they lack nothing, or no more than what is being applied. In doubt, nothing more is applied to them. The new
+// generation has to begin right before its mark: a reader may make a copy of it as soon as it has begun, and whatever is
+// left out after that is missing from that copy. A lease that is given back must not be in doubt; one that ends by itself
+// begins a generation when it is claimed.
 
 // follow works a batch that was stored into the copies.
 func (w *Worker) follow(ctx context.Context, s *state, done Done) {
 	s.Position = done.Position
-	switch {
-	case w.Projection == nil || s.doubtful || s.unmarked: // tend sees to it
-		return
-	case !w.projection.Allow():
-		w.doubt(ctx, s)
+	if w.Projection == nil || s.doubtful || !w.projection.Allow() {
+		s.doubtful = true // tend sees to it
 		return
 	}
 	if err := w.apply(ctx, s, w.changes(done)); err != nil {
 		w.hear(err)
-		w.doubt(ctx, s)
+		s.doubtful = true
 		return
 	}
 	_ = w.mark(ctx, s) // the next one says the same and more
@@ -150,14 +151,6 @@ func (w *Worker) mark(ctx context.Context, states ...*state) error {
 	return nil
 }
 
-// doubt has a partition begin a generation, because a copy may lack something.
-func (w *Worker) doubt(ctx context.Context, s *state) {
-	s.doubtful = true
-	if err := w.settle(ctx, s); err != nil {
-		w.Logger.Warn("copies of newly unread are in doubt", "partition", int(s.Partition), "error", err)
-	}
-}
-
 // settle begins a generation where a partition's copies are in doubt.
 func (w *Worker) settle(ctx context.Context, s *state) error {
 	if !s.doubtful {
@@ -171,32 +164,29 @@ func (w *Worker) settle(ctx context.Context, s *state) error {
 		w.generations.Add(1)
 		s.Generation, s.Position = generation, newest
 	}
-	s.doubtful, s.unmarked = false, true
+	s.doubtful = false
 	return nil
 }
 
-// tend brings back what is in doubt or unmarked, and renews marks.
+// tend has copies followed that are in doubt, once the projection works, and renews marks.
 func (w *Worker) tend(ctx context.Context) {
+	if w.Projection == nil {
+		return
+	}
 	var old []*state
 	for _, s := range w.leases {
-		if s.doubtful {
-			w.doubt(ctx, s)
+		if s.Partition != relay && !s.doubtful && time.Since(s.marked) > markEvery {
+			old = append(old, s)
 		}
-		if w.Projection == nil || s.doubtful || s.Partition == relay {
+		if !s.doubtful || !w.projection.Allow() {
 			continue
 		}
-		if !s.unmarked {
-			if time.Since(s.marked) > markEvery {
-				old = append(old, s)
-			}
-			continue
+		if err := w.settle(ctx, s); err != nil {
+			w.Logger.Warn("copies of newly unread stay in doubt", "partition", int(s.Partition), "error", err)
+			return
 		}
-		if !w.projection.Allow() {
-			continue
-		}
-		s.unmarked = false
-		if err := w.mark(ctx, s); err != nil {
-			w.doubt(ctx, s)
+		if w.mark(ctx, s) != nil { // it may have been done all the same
+			s.doubtful = true
 		}
 	}
 	if len(old) > 0 && w.projection.Allow() {

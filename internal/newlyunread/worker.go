@@ -267,12 +267,14 @@ func (w *Worker) keepLeases(ctx context.Context) (err error) {
 		w.store = store
 		clear(w.leases)
 	}
-	for _, s := range w.leases { // those that are given back must be without doubt
-		if err := w.settle(ctx, s); err != nil {
-			return err
+	share := (partitions + living - 1) / living
+	if share < len(w.leases) { // some are given back, which must not be in doubt
+		for _, s := range w.leases {
+			if err := w.settle(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
-	share := (partitions + living - 1) / living
 	kept, err := w.Queue.RenewLeases(ctx, w.name, share, leaseLength)
 	if err != nil {
 		return err
@@ -307,7 +309,6 @@ type state struct {
 	resume time.Time // nothing is tried before
 
 	doubtful bool      // copies of this generation may lack something
-	unmarked bool      // nobody can trust copies of this generation, and nothing is applied to them
 	marked   time.Time // when they were marked last
 }
 
