@@ -5,6 +5,9 @@
 //
 // Keys are kind:{id}. The braces are part of the name: in a cluster they keep what belongs together in one place.
 //
+//	newly_unread:{user}            sorted set: who wrote, by position, and above them what the copy is; ten minutes
+//	newly_unread_mark:{partition}  string: store, generation and position up to which copies lack nothing; 15 seconds
+//	newly_unread_token:{partition} string: what a replica has to show before it is believed; a minute
 //	ratelimit:{user}   string: when the person's allowance is whole again, in microseconds; expires then
 //	presence:{user}    sorted set: the processes that serve the person, scored by when each entry expires, in milliseconds;
 //	                   expires with the last
