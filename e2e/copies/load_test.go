@@ -1,7 +1,6 @@
 package copies_test
 
 import (
-	"context"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -50,13 +49,13 @@ func TestUnderLoad(t *testing.T) {
 			group := l.group(members...)
 			w := l.work(newlyunread.WorkerConfig{})
 			icons := []*newlyunread.NewlyUnread{l.icons(l.copies()), l.icons(l.copies())}
-			ctx, stop := context.WithCancel(t.Context())
+			var enough atomic.Bool
 			var busy errgroup.Group
 			var longest, looks atomic.Int64
 			for i, who := range members {
-				dice := rand.New(rand.NewPCG(1, uint64(i))) //nolint:gosec // it must be repeatable
+				dice := rand.New(rand.NewPCG(1, uint64(i)))
 				busy.Go(func() error {
-					for ctx.Err() == nil {
+					for !enough.Load() {
 						_, err := l.channels.Send(t.Context(), person.Viewer{ID: who}, channel.Draft{ChannelID: group, Body: "hello"}, readstate.DefaultCap)
 						if err != nil {
 							return err
@@ -86,7 +85,7 @@ func TestUnderLoad(t *testing.T) {
 				eventually(t, "people look in the fault", func() bool { return looks.Load() > some })
 				fault.end(l)
 			}
-			stop()
+			enough.Store(true)
 			if err := busy.Wait(); err != nil {
 				t.Fatal(err)
 			}
