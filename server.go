@@ -23,6 +23,7 @@ import (
 	"tidemark/internal/postgres"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
 	"tidemark/playground"
@@ -107,7 +108,8 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	}
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, NewlyUnread: newlyunread.New(s.store, nil), Logger: log,
+		ReconcileEvery: config.ReconcileEvery, NewlyUnread: newlyunread.New(s.store, nil), Receipts: receipt.New(s.store, nil),
+		Logger: log,
 	})
 	s.newlyUnread = newlyunread.New(s.store, s.hub)
 	s.worker = newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: s.store, Announcer: s.hub, Logger: log})
@@ -118,7 +120,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	api := graph.Config{
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
-			Arrivals: s.newlyUnread,
+			Arrivals: s.newlyUnread, Receipts: receipt.New(s.store, s.hub),
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,

@@ -23,6 +23,9 @@ const (
 // BadgesRead implements readstate.Announcer.
 func (h *Hub) BadgesRead(read []readstate.Badge, limit int) {
 	h.announce(&announcement{Badges: &badges{Badges: read, Limit: limit}})
+	for _, b := range read {
+		h.announceRead(b)
+	}
 }
 
 // MessageSent implements channel.Announcer.
@@ -31,6 +34,7 @@ func (h *Hub) MessageSent(message channel.Message, badge readstate.Badge) {
 		Kind: sent, Channel: message.ChannelID, Version: badge.HeadVersion, Seq: message.Seq, Sender: message.Sender.ID,
 		Mentions: message.Mentions, Everyone: message.MentionsEveryone, Message: &message, Badge: &badge,
 	}})
+	h.announceRead(badge)
 }
 
 // MessageDeleted implements channel.Announcer.
@@ -49,6 +53,7 @@ func (h *Hub) MembersChanged(change channel.Change) {
 	for _, user := range change.Joined {
 		h.announce(&announcement{Look: &look{User: user, Channel: change.ChannelID}})
 	}
+	h.audienceChanged(change)
 }
 
 // NewlyUnreadChanged implements newlyunread.Announcer.
@@ -195,6 +200,8 @@ func (h *Hub) receive(a *announcement) {
 		if screen := h.icons[a.Icon.User]; screen != nil {
 			h.markIcon(screen)
 		}
+	case a.Reader != nil:
+		h.readOn(a.Reader)
 	}
 }
 
