@@ -15,6 +15,7 @@ import (
 	"tidemark/internal/postgres"
 	"tidemark/internal/postgres/pgtest"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/redis/redistest"
 )
@@ -50,6 +51,7 @@ type process struct {
 	channels   *channel.Channels
 	readStates *readstate.ReadStates
 	icons      *newlyunread.NewlyUnread
+	receipts   *receipt.Receipts
 }
 
 // start runs a process. between, if not nil, stands between the hub and its broker.
@@ -71,11 +73,11 @@ func (e engines) start(config live.Config, between func(live.Broker) live.Broker
 		broker = between(broker)
 	}
 	past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
-	config.NewlyUnread = newlyunread.New(store, nil)
+	config.NewlyUnread, config.Receipts = newlyunread.New(store, nil), receipt.New(store, nil)
 	p := &process{t: e.t, store: store, hub: live.NewHub(store, past, broker, config)}
 	p.readStates = readstate.New(store, p.hub)
 	p.channels = channel.NewChannels(store, p.readStates, p.hub)
-	p.icons = newlyunread.New(store, p.hub)
+	p.icons, p.receipts = newlyunread.New(store, p.hub), receipt.New(store, p.hub)
 	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Announcer: p.hub, Logger: config.Logger})
 
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.t.Context()))
