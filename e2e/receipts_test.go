@@ -185,7 +185,9 @@ func TestReceiptsAreToldLive(t *testing.T) {
 				ended = ending{f}.code()
 				continue
 			}
-			var r struct{ Data struct{ ReceiptChanged readReceipt } }
+			var r struct {
+				Data struct{ ReceiptChanged readReceipt }
+			}
 			decode(t, string(f.Payload), &r)
 			last = r.Data.ReceiptChanged
 		}
