@@ -34,7 +34,6 @@ func (h *Hub) MessageSent(message channel.Message, badge readstate.Badge) {
 		Kind: sent, Channel: message.ChannelID, Version: badge.HeadVersion, Seq: message.Seq, Sender: message.Sender.ID,
 		Mentions: message.Mentions, Everyone: message.MentionsEveryone, Message: &message, Badge: &badge,
 	}})
-	h.announceRead(badge)
 }
 
 // MessageDeleted implements channel.Announcer.
@@ -53,7 +52,6 @@ func (h *Hub) MembersChanged(change channel.Change) {
 	for _, user := range change.Joined {
 		h.announce(&announcement{Look: &look{User: user, Channel: change.ChannelID}})
 	}
-	h.audienceChanged(change)
 }
 
 // NewlyUnreadChanged implements newlyunread.Announcer.
@@ -188,6 +186,7 @@ func (h *Hub) receive(a *announcement) {
 		if s := h.channels[a.Event.Channel]; s != nil {
 			s.receive(h, a.Event)
 		}
+		h.happened(a.Event)
 	case a.Badges != nil:
 		for _, b := range a.Badges.Badges {
 			h.offer(b, a.Badges.Limit)

@@ -199,7 +199,7 @@ func (h *Hub) stretchOf(channelID id.Channel) *stretch {
 // release ends the stretch if nobody needs it any more. The broker is told under the lock: who needs it next asks
 // after that.
 func (h *Hub) release(s *stretch) {
-	if len(s.seats) == 0 && len(s.listeners) == 0 && s.holds == 0 && h.channels[s.channel] == s {
+	if len(s.seats) == 0 && len(s.listeners) == 0 && s.holds == 0 && s.watched == 0 && h.channels[s.channel] == s {
 		delete(h.channels, s.channel)
 		h.broker.Unsubscribe(channelTopic(s.channel))
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"tidemark/internal/channel"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
 	"tidemark/internal/readstate"
@@ -31,6 +30,7 @@ var _ receipt.Announcer = (*Hub)(nil)
 type watched struct {
 	channel id.Channel
 	seq     id.Seq
+	stretch *stretch      // who sends and who leaves is told there
 	reading chan struct{} // holds one while a read is under way
 
 	// Guarded by the hub's mu.
@@ -72,8 +72,10 @@ func (h *Hub) Receipt(ctx context.Context, user id.User, channelID id.Channel, s
 	w := h.receipts[channelID][seq]
 	if w == nil {
 		w = &watched{
-			channel: channelID, seq: seq, reading: make(chan struct{}, 1), streams: make(map[*ReceiptStream]struct{}),
+			channel: channelID, seq: seq, stretch: h.stretchOf(channelID),
+			reading: make(chan struct{}, 1), streams: make(map[*ReceiptStream]struct{}),
 		}
+		w.stretch.watched++
 		if h.receipts[channelID] == nil {
 			h.receipts[channelID] = make(map[id.Seq]*watched)
 		}
@@ -81,8 +83,12 @@ func (h *Hub) Receipt(ctx context.Context, user id.User, channelID id.Channel, s
 	}
 	s.watched = w
 	w.streams[s] = struct{}{}
+	heard := w.stretch.heard
 	h.mu.Unlock()
 	h.listen(ctx, receiptsTopic(channelID)) // first: whatever changes from now on is told
+	if !heard {
+		h.hear(ctx, []*stretch{w.stretch})
+	}
 	err := h.readReceipt(ctx, w, s)
 	if err == nil {
 		h.mu.Lock()
@@ -149,6 +155,8 @@ func (s *ReceiptStream) Close() {
 	}
 	delete(h.oldReceipts, w)
 	delete(h.receipts[w.channel], w.seq)
+	w.stretch.watched--
+	h.release(w.stretch)
 	if len(h.receipts[w.channel]) == 0 {
 		delete(h.receipts, w.channel)
 		h.broker.Unsubscribe(receiptsTopic(w.channel))
@@ -172,20 +180,21 @@ func (h *Hub) announceRead(b readstate.Badge) {
 	h.announce(&announcement{Reader: &reader{Channel: b.ChannelID, Member: int32(b.MemberIndex), UpTo: b.ReceiptSeq}}) //nolint:gosec // it has 32 bits
 }
 
-// announceAudience tells those who watch a channel's messages that audiences may have changed.
-func (h *Hub) announceAudience(channels ...id.Channel) {
+// SharingChanged implements receipt.Announcer.
+func (h *Hub) SharingChanged(channels []id.Channel) {
 	for _, channelID := range channels {
 		h.announce(&announcement{Reader: &reader{Channel: channelID, Others: true}})
 	}
 }
 
-// SharingChanged implements receipt.Announcer.
-func (h *Hub) SharingChanged(channels []id.Channel) { h.announceAudience(channels...) }
-
-// audienceChanged tells of a change of members. Who joins is in the audience of later messages alone.
-func (h *Hub) audienceChanged(change channel.Change) {
-	if len(change.Left) > 0 {
-		h.announceAudience(change.ChannelID)
+// happened works in what happened in a channel: who sends has read, and who leaves is in no audience any more. Who joins is
+// in those of later messages alone.
+func (h *Hub) happened(e *event) {
+	switch {
+	case e.Kind == sent:
+		h.readOn(&reader{Channel: e.Channel, Member: int32(e.Badge.MemberIndex), UpTo: e.Badge.ReceiptSeq}) //nolint:gosec // it has 32 bits
+	case e.Kind == members && len(e.Left) > 0:
+		h.readOn(&reader{Channel: e.Channel, Others: true})
 	}
 }
 
