@@ -101,7 +101,7 @@ func (l list) answer(ctx context.Context, user int64) ([]byte, error) {
 	}
 	var id int64
 	var name string
-	if _, err := pgx.ForEachRow(rows, []any{&id, nil, &name, nil, nil, nil, nil, nil}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&id, nil, &name, nil, nil, nil, nil, nil, nil, nil}, func() error {
 		names[id] = name
 		return nil
 	}); err != nil {
