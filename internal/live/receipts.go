@@ -320,6 +320,9 @@ func (h *Hub) readReceipt(ctx context.Context, w *watched, waiting *ReceiptStrea
 	if !same {
 		w.changed()
 	}
+	for s := range w.streams { // what waits could not be taken while nothing was known
+		s.wakeUp()
+	}
 	return nil
 }
 
