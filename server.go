@@ -24,6 +24,7 @@ import (
 	"tidemark/internal/presence"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
 	"tidemark/internal/verify"
@@ -114,7 +115,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
 	s.newlyUnread = newlyunread.New(newlyunread.Config{Store: s.store, Projection: copies, Logger: log})
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Logger: log,
+		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Receipts: receipt.New(s.store, nil), Logger: log,
 	})
 	s.newlyUnread.Announcer = s.hub // each needs the other
 	if s.worker, err = s.newWorker(copies); err != nil {
@@ -130,7 +131,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	api := graph.Config{
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
-			Arrivals: s.newlyUnread,
+			Arrivals: s.newlyUnread, Receipts: receipt.New(s.store, s.hub),
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,

@@ -143,6 +143,38 @@ func arguments() []argument {
 			`subscription { channelEvents(channelId: 7, sinceVersion: %s) { __typename } }`,
 		},
 		{
+			"Query.readReceipt.channelId", "channelId", "ID!", wrongIDs(),
+			`{ readReceipt(channelId: %s, seq: 1) { readCount } }`,
+		},
+		{
+			"Query.readReceipt.seq", "seq", "Seq!", wrongSeqs(),
+			`{ readReceipt(channelId: 7, seq: %s) { readCount } }`,
+		},
+		{
+			"Subscription.receiptChanged.channelId", "channelId", "ID!", wrongIDs(),
+			`subscription { receiptChanged(channelId: %s, seq: 1) { readCount } }`,
+		},
+		{
+			"Subscription.receiptChanged.seq", "seq", "Seq!", wrongSeqs(),
+			`subscription { receiptChanged(channelId: 7, seq: %s) { readCount } }`,
+		},
+		{
+			"ReadReceipt.readers.first", "first", "Int!", wrongSizes(500),
+			`{ readReceipt(channelId: 7, seq: 1) { readers(first: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.readers.after", "after", "String", wrongCursors(),
+			`{ readReceipt(channelId: 7, seq: 1) { readers(after: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.unreadMembers.first", "first", "Int!", wrongSizes(500),
+			`{ readReceipt(channelId: 7, seq: 1) { unreadMembers(first: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.unreadMembers.after", "after", "String", wrongCursors(),
+			`{ readReceipt(channelId: 7, seq: 1) { unreadMembers(after: %s) { nodes { id } } } }`,
+		},
+		{
 			"Mutation.forgetDevice.deviceId", "deviceId", "ID!", append(longerThan(128), `""`),
 			`mutation { forgetDevice(deviceId: %s) }`,
 		},

@@ -20,6 +20,7 @@ import (
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // oneChange is a stream of one change, over and over.
@@ -50,6 +51,10 @@ func (subscription) NewlyUnreadChanged(context.Context, bool) (<-chan newlyunrea
 
 func (subscription) ChannelEvents(context.Context, string, *id.Seq, *id.Seq, *string) (<-chan live.ChannelEvent, error) {
 	return make(chan live.ChannelEvent), nil
+}
+
+func (subscription) ReceiptChanged(context.Context, string, id.Seq) (<-chan receipt.Receipt, error) {
+	return make(chan receipt.Receipt), nil
 }
 
 // TestChangesAreWrittenAsTheExecutorWritesThem compares, byte by byte, for drawn selections and values.

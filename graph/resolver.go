@@ -11,6 +11,7 @@ import (
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // Resolver answers each field of the schema by one call of the domain.
@@ -21,6 +22,7 @@ type Resolver struct {
 	People     People
 	Live       Live
 	Arrivals   NewlyUnread
+	Receipts   Receipts
 
 	encoders encoders
 }
@@ -63,6 +65,15 @@ type Live interface {
 	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
 	Events(ctx context.Context, user id.User, channel id.Channel, from delivery.Held) (*live.EventStream, error)
 	Icon(ctx context.Context, user id.User, viewing bool) (*live.IconStream, error)
+	Receipt(ctx context.Context, user id.User, channel id.Channel, seq id.Seq) (*live.ReceiptStream, error)
+}
+
+// Receipts is what the edge needs of package receipt.
+type Receipts interface {
+	Get(ctx context.Context, viewer id.User, channel id.Channel, seq id.Seq) (receipt.Receipt, error)
+	List(ctx context.Context, viewer id.User, of receipt.Receipt, part receipt.Part, first int, after id.User) (receipt.Page, error)
+	SetSharing(ctx context.Context, user id.User, share bool) error
+	Sharing(ctx context.Context, user id.User) (bool, error)
 }
 
 // NewlyUnread is what the edge needs of package newlyunread.

@@ -25,7 +25,8 @@ func rules() []rule {
 	domain := []string{
 		"tidemark/internal/breaker", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
-		"tidemark/internal/newlyunread", "tidemark/internal/presence", "tidemark/internal/verify",
+		"tidemark/internal/newlyunread", "tidemark/internal/presence", "tidemark/internal/receipt",
+		"tidemark/internal/verify",
 	}
 	return []rule{
 		{

@@ -26,6 +26,7 @@ import (
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // region    ***************************** api!.gotpl *****************************
@@ -43,6 +44,7 @@ type ResolverRoot interface {
 	Mutation() MutationResolver
 	NewlyUnreadSender() NewlyUnreadSenderResolver
 	Query() QueryResolver
+	ReadReceipt() ReadReceiptResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
 }
@@ -77,6 +79,7 @@ type MutationResolver interface {
 	CreateChannel(ctx context.Context, input channel.New) (channel.Channel, error)
 	AddMembers(ctx context.Context, channelID string, userIds []string) (channel.Channel, error)
 	RemoveMember(ctx context.Context, channelID string, userID string) (*channel.Channel, error)
+	SetReadReceiptSharing(ctx context.Context, share bool) (person.Viewer, error)
 }
 type NewlyUnreadSenderResolver interface {
 	User(ctx context.Context, objs []*newlyunread.Sender) ([]person.Person, error)
@@ -88,16 +91,23 @@ type QueryResolver interface {
 	SyncChannel(ctx context.Context, channelID string, deviceID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string, limit int) (delivery.Sync, error)
 	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error)
 	Channel(ctx context.Context, id string) (*channel.Channel, error)
+	ReadReceipt(ctx context.Context, channelID string, seq id.Seq) (receipt.Receipt, error)
+}
+type ReadReceiptResolver interface {
+	Readers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error)
+	UnreadMembers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error)
 }
 type SubscriptionResolver interface {
 	BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error)
 	NewlyUnreadChanged(ctx context.Context, viewing bool) (<-chan newlyunread.Shown, error)
 	ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error)
+	ReceiptChanged(ctx context.Context, channelID string, seq id.Seq) (<-chan receipt.Receipt, error)
 }
 type ViewerResolver interface {
 	DisplayName(ctx context.Context, obj *person.Viewer) (string, error)
 	NewlyUnreadCount(ctx context.Context, obj *person.Viewer) (int, error)
 	BadgeTotal(ctx context.Context, obj *person.Viewer) (readstate.Total, error)
+	SharesReadReceipts(ctx context.Context, obj *person.Viewer) (bool, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -289,6 +299,12 @@ type Query {
 
   "A channel that the viewer is in. Null where they are not, and where there is none."
   channel(id: ID!): Channel
+
+  """
+  Who has read one message, and who has not, in a channel of any size. Any member may ask who joined before it was sent;
+  to others it is NOT_FOUND.
+  """
+  readReceipt(channelId: ID!, seq: Seq!): ReadReceipt!
 }
 
 type Mutation {
@@ -370,6 +386,12 @@ type Mutation {
   another's. Nobody leaves a DIRECT channel. Null where the viewer is no longer a member.
   """
   removeMember(channelId: ID!, userId: ID!): Channel
+
+  """
+  Whether the viewer shares read receipts. Where not, others do not see that the viewer has read, and the viewer does not
+  see who else has; badges are as before. Shared again, it shows how far they have read by now.
+  """
+  setReadReceiptSharing(share: Boolean!): Viewer!
 }
 
 """
@@ -403,6 +425,12 @@ type Subscription {
   stream of one who leaves.
   """
   channelEvents(channelId: ID!, after: Seq, sinceVersion: Seq, storeEpoch: ID): ChannelEvent!
+
+  """
+  What readReceipt says: at first, and whenever it changes. A slow reader gets the newest. readers and unreadMembers are
+  looked up for each event that asks for them. The stream of one who leaves ends with NOT_FOUND.
+  """
+  receiptChanged(channelId: ID!, seq: Seq!): ReadReceipt!
 }
 
 "The signed-in person."
@@ -415,6 +443,8 @@ type Viewer {
   newlyUnreadCount: Int!
   "What the app's icon shows: over all channels that are not muted."
   badgeTotal: BadgeTotal!
+  "As setReadReceiptSharing was told; true before."
+  sharesReadReceipts: Boolean!
 }
 
 "A person as others see them."
@@ -436,6 +466,11 @@ type Channel {
   memberCount: Int!
   "Seq of the newest message, 0 where there is none."
   highWaterSeq: Seq!
+  """
+  How far the other person of a DIRECT channel has read, which is never back, also after a markUnread. Null in groups, and
+  where one of the two does not share read receipts.
+  """
+  peerReadSeq: Seq
   "Who is in it, in the order of their ids. first: from 1 to 500."
   members(first: Int! = 100, after: String): UserConnection!
   """
@@ -639,6 +674,28 @@ type PageInfo {
   startCursor: String
   "The cursor of the last entry, for ` + "`" + `after` + "`" + `; null on an empty page."
   endCursor: String
+}
+
+"""
+Who has read a message. It is about the members who have been in the channel without a break since before it was sent,
+other than its sender and those who do not share read receipts. That somebody has read is never taken back, be it by a
+markUnread. To a viewer who does not share read receipts all of it is 0, false and empty.
+"""
+type ReadReceipt {
+  "The channel of the message."
+  channelId: ID!
+  "The message."
+  seq: Seq!
+  "How many have read it."
+  readCount: Int!
+  "How many there are to read it."
+  audienceCount: Int!
+  "Whether all of them have, and there is somebody."
+  allRead: Boolean!
+  "Who has read it, in the order of their ids. first: from 1 to 500."
+  readers(first: Int! = 50, after: String): UserConnection!
+  "Who has not, in the order of their ids. first: from 1 to 500."
+  unreadMembers(first: Int! = 50, after: String): UserConnection!
 }
 
 "A page of people."
@@ -909,6 +966,8 @@ func (ec *executionContext) childFields_Channel(ctx context.Context, field graph
 		return ec.fieldContext_Channel_memberCount(ctx, field)
 	case "highWaterSeq":
 		return ec.fieldContext_Channel_highWaterSeq(ctx, field)
+	case "peerReadSeq":
+		return ec.fieldContext_Channel_peerReadSeq(ctx, field)
 	case "members":
 		return ec.fieldContext_Channel_members(ctx, field)
 	case "messages":
@@ -1035,6 +1094,26 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_ReadReceipt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channelId":
+		return ec.fieldContext_ReadReceipt_channelId(ctx, field)
+	case "seq":
+		return ec.fieldContext_ReadReceipt_seq(ctx, field)
+	case "readCount":
+		return ec.fieldContext_ReadReceipt_readCount(ctx, field)
+	case "audienceCount":
+		return ec.fieldContext_ReadReceipt_audienceCount(ctx, field)
+	case "allRead":
+		return ec.fieldContext_ReadReceipt_allRead(ctx, field)
+	case "readers":
+		return ec.fieldContext_ReadReceipt_readers(ctx, field)
+	case "unreadMembers":
+		return ec.fieldContext_ReadReceipt_unreadMembers(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReadReceipt", field.Name)
+}
+
 func (ec *executionContext) childFields_SendMessageResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "message":
@@ -1101,6 +1180,8 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_newlyUnreadCount(ctx, field)
 	case "badgeTotal":
 		return ec.fieldContext_Viewer_badgeTotal(ctx, field)
+	case "sharesReadReceipts":
+		return ec.fieldContext_Viewer_sharesReadReceipts(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
 }
@@ -1617,6 +1698,20 @@ func (ec *executionContext) field_Mutation_setMuted_args(ctx context.Context, ra
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_setReadReceiptSharing_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "share",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["share"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Query___type_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1694,6 +1789,28 @@ func (ec *executionContext) field_Query_newlyUnread_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["first"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_readReceipt_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "seq",
+		func(ctx context.Context, v any) (id.Seq, error) {
+			return ec.unmarshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seq"] = arg1
 	return args, nil
 }
 
@@ -1797,6 +1914,50 @@ func (ec *executionContext) field_Query_syncDevice_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_ReadReceipt_readers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_ReadReceipt_unreadMembers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_badgeChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1868,6 +2029,28 @@ func (ec *executionContext) field_Subscription_newlyUnreadChanged_args(ctx conte
 		return nil, err
 	}
 	args["viewing"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_receiptChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "seq",
+		func(ctx context.Context, v any) (id.Seq, error) {
+			return ec.unmarshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seq"] = arg1
 	return args, nil
 }
 
@@ -2811,6 +2994,29 @@ func (ec *executionContext) _Channel_highWaterSeq(ctx context.Context, field gra
 	)
 }
 func (ec *executionContext) fieldContext_Channel_highWaterSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Channel", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _Channel_peerReadSeq(ctx context.Context, field graphql.CollectedField, obj *channel.Channel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Channel_peerReadSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeerReadSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *id.Seq) graphql.Marshaler {
+			return ec.marshalOSeq2ᚖtidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Channel_peerReadSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Channel", field, false, false, "Seq")
 }
 
@@ -4500,6 +4706,50 @@ func (ec *executionContext) fieldContext_Mutation_removeMember(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_setReadReceiptSharing(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setReadReceiptSharing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetReadReceiptSharing(ctx, fc.Args["share"].(bool))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v person.Viewer) graphql.Marshaler {
+			return ec.marshalNViewer2tidemarkᚋinternalᚋpersonᚐViewer(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setReadReceiptSharing(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Viewer(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setReadReceiptSharing_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NewlyUnread_count(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5069,6 +5319,50 @@ func (ec *executionContext) fieldContext_Query_channel(ctx context.Context, fiel
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_readReceipt(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_readReceipt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ReadReceipt(ctx, fc.Args["channelId"].(string), fc.Args["seq"].(id.Seq))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+			return ec.marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_readReceipt(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReadReceipt(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_readReceipt_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5141,6 +5435,209 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields___Schema(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReadReceipt_channelId(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_channelId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Channel) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_channelId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ReadReceipt_seq(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_seq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_seq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _ReadReceipt_readCount(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_readCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_readCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReadReceipt_audienceCount(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_audienceCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AudienceCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_audienceCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReadReceipt_allRead(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_allRead(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllRead(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_allRead(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, true, false, "Boolean")
+}
+
+func (ec *executionContext) _ReadReceipt_readers(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_readers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ReadReceipt().Readers(ctx, obj, fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.Users) graphql.Marshaler {
+			return ec.marshalNUserConnection2tidemarkᚋgraphᚋconnectionᚐUsers(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_readers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReadReceipt",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ReadReceipt_readers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReadReceipt_unreadMembers(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_unreadMembers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ReadReceipt().UnreadMembers(ctx, obj, fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.Users) graphql.Marshaler {
+			return ec.marshalNUserConnection2tidemarkᚋgraphᚋconnectionᚐUsers(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_unreadMembers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReadReceipt",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ReadReceipt_unreadMembers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -5404,6 +5901,50 @@ func (ec *executionContext) fieldContext_Subscription_channelEvents(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Subscription_channelEvents_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_receiptChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_receiptChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().ReceiptChanged(ctx, fc.Args["channelId"].(string), fc.Args["seq"].(id.Seq))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+			return ec.marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_receiptChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReadReceipt(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_receiptChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -5775,6 +6316,29 @@ func (ec *executionContext) fieldContext_Viewer_badgeTotal(_ context.Context, fi
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Viewer_sharesReadReceipts(ctx context.Context, field graphql.CollectedField, obj *person.Viewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Viewer_sharesReadReceipts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Viewer().SharesReadReceipts(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Viewer_sharesReadReceipts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Viewer", field, true, true, "Boolean")
 }
 
 func (ec *executionContext) ___Directive_name(ctx context.Context, field graphql.CollectedField, obj *introspection.Directive) (ret graphql.Marshaler) {
@@ -7386,6 +7950,11 @@ func (ec *executionContext) _Channel(ctx context.Context, sel ast.SelectionSet, 
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		case "peerReadSeq":
+			out.Values[i] = ec._Channel_peerReadSeq(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
 		case "members":
 			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
 				true, true,
@@ -7985,6 +8554,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "setReadReceiptSharing":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setReadReceiptSharing(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8202,6 +8778,12 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_channel(ctx, field)
 				})
+		case "readReceipt":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_readReceipt(ctx, field)
+				})
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -8216,6 +8798,71 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var readReceiptImplementors = []string{"ReadReceipt"}
+
+func (ec *executionContext) _ReadReceipt(ctx context.Context, sel ast.SelectionSet, obj *receipt.Receipt) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, readReceiptImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReadReceipt")
+		case "channelId":
+			out.Values[i] = ec._ReadReceipt_channelId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "seq":
+			out.Values[i] = ec._ReadReceipt_seq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "readCount":
+			out.Values[i] = ec._ReadReceipt_readCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "audienceCount":
+			out.Values[i] = ec._ReadReceipt_audienceCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "allRead":
+			out.Values[i] = ec._ReadReceipt_allRead(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "readers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ReadReceipt_readers(ctx, field, obj)
+				})
+		case "unreadMembers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ReadReceipt_unreadMembers(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8333,6 +8980,8 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_newlyUnreadChanged(ctx, fields[0])
 	case "channelEvents":
 		return ec._Subscription_channelEvents(ctx, fields[0])
+	case "receiptChanged":
+		return ec._Subscription_receiptChanged(ctx, fields[0])
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
@@ -8533,6 +9182,12 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Viewer_badgeTotal(ctx, field, obj)
+				})
+		case "sharesReadReceipts":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Viewer_sharesReadReceipts(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -9400,6 +10055,10 @@ var (
 		readstate.NotFound:        "NOT_FOUND",
 	}
 )
+
+func (ec *executionContext) marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx context.Context, sel ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+	return ec._ReadReceipt(ctx, sel, &v)
+}
 
 func (ec *executionContext) unmarshalNResyncReason2tidemarkᚋinternalᚋdeliveryᚐReason(ctx context.Context, v any) (delivery.Reason, error) {
 	tmp, err := graphql.UnmarshalString(v)

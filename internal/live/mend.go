@@ -99,9 +99,10 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		for i := range h.oldIcons {
 			icons = append(icons, i)
 		}
+		receipts := keys(h.oldReceipts)
 		seats, marks, limit := h.someStale()
 		h.mu.Unlock()
-		if len(accounts)+len(streams)+len(seats)+len(icons) == 0 {
+		if len(accounts)+len(streams)+len(seats)+len(icons)+len(receipts) == 0 {
 			return nil
 		}
 		var group errgroup.Group // one that fails must not end the others
@@ -114,6 +115,9 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		}
 		for _, i := range icons {
 			group.Go(func() error { return h.readIcon(ctx, i) })
+		}
+		for _, w := range receipts {
+			group.Go(func() error { return h.readReceipt(ctx, w, nil) })
 		}
 		group.Go(func() error { return h.readStale(ctx, seats, marks, limit) })
 		if err := group.Wait(); err != nil {

@@ -96,6 +96,7 @@ func (r *reconciler) compareDue(ctx context.Context) bool {
 	if r.channels.Before(latest) {
 		now := time.Now()
 		h.compareIcons()
+		h.compareReceipts()
 		_, looked := r.look(ctx, nil)
 		if ok = ok && looked && r.compareChannels(ctx); ok {
 			r.channels = now

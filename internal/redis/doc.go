@@ -16,6 +16,7 @@
 //
 //	channel:{channel}  topic: what happens in a channel
 //	user:{user}        topic: what happens to one person
+//	receipts:{channel} topic: how far a channel's members have read, for those who watch
 //	probe:{random}     topic: a process tells itself, with an empty message, that its link works
 //
 // A publication reaches those who are connected at that moment, once, and nobody else. A link is one connection that
