@@ -19,6 +19,7 @@ type commands struct {
 	Token   tokenCommand   `cmd:"" help:"Print a token for somebody."`
 	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge and every open screen."`
 	Verify  verifyCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Recount badges message by message, and print those that drifted."`
+	Explain explainCommand `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Tell what somebody's badge is made of, and what moved it last."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

@@ -17,6 +17,7 @@ import (
 	"tidemark/internal/auth"
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -119,6 +120,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
 			Arrivals: s.newlyUnread,
+			Inspector: inspect.New(inspect.Config{
+				Store: s.store, Numbers: s.readStates, Arrivals: s.newlyUnread, Live: s.hub, Logger: log,
+			}),
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,

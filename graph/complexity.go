@@ -20,6 +20,8 @@ const (
 	lookupPrice = 100
 	// countedPerUnit is how many messages are counted one by one, up to a cap, for one unit.
 	countedPerUnit = 100
+	// devicesPerPerson is how many devices a person is taken to have, where each is told of.
+	devicesPerPerson = 10
 )
 
 // unaffordable is where sums end, far from what would overflow.
@@ -81,7 +83,7 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	}
 	price += lookupPrice
 	switch field.Name {
-	case "badges", "badgeTotal", "badgeChanged":
+	case "badges", "badgeTotal", "badgeChanged", "inspection":
 		// They count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
 		for limit := range caps(field.SelectionSet, variables) {
 			price += min(max(0, limit), readstate.MaxCap) / countedPerUnit * 100
@@ -106,6 +108,9 @@ func pageOf(field *ast.FieldDefinition, args map[string]any, around int) int {
 	}
 	if field.Type.Elem == nil {
 		return around
+	}
+	if field.Name == "devices" {
+		return devicesPerPerson
 	}
 	for _, arg := range field.Arguments {
 		if arg.Type.Elem != nil {

@@ -17,6 +17,7 @@ import (
 	"tidemark/graph/feed"
 	"tidemark/graph/generated"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
@@ -50,6 +51,10 @@ func (subscription) NewlyUnreadChanged(context.Context, bool) (<-chan newlyunrea
 
 func (subscription) ChannelEvents(context.Context, string, *id.Seq, *id.Seq, *string) (<-chan live.ChannelEvent, error) {
 	return make(chan live.ChannelEvent), nil
+}
+
+func (subscription) InspectionChanged(context.Context, string) (<-chan inspect.Change, error) {
+	return make(chan inspect.Change), nil
 }
 
 // TestChangesAreWrittenAsTheExecutorWritesThem compares, byte by byte, for drawn selections and values.

@@ -14,6 +14,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -201,6 +202,38 @@ func (r *queryResolver) Channel(ctx context.Context, id string) (*channel.Channe
 	return r.channelOrNull(ctx, id)
 }
 
+// ExplainBadge tells what a badge is made of.
+func (r *queryResolver) ExplainBadge(ctx context.Context, channelID string, userID *string) (inspect.Explanation, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	user, err := userOrViewer(ctx, "userId", userID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	return r.Inspector.Explain(ctx, viewer(ctx), user, channelIn, countTo(ctx))
+}
+
+// People finds people.
+func (r *queryResolver) People(ctx context.Context, search string, first int) ([]person.Person, error) {
+	return r.Inspector.Find(ctx, viewer(ctx), search, first)
+}
+
+// Inspection tells of one person's numbers.
+func (r *queryResolver) Inspection(ctx context.Context, userID string, first int, after *string) (connection.Inspection, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	from, err := connection.AfterChannel(after)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	seen, err := r.Inspector.Inspect(ctx, viewer(ctx), user, first, from, countTo(ctx))
+	return connection.NewInspection(seen, after != nil), err
+}
+
 // BadgeChanged tells of the viewer's badges.
 func (r *subscriptionResolver) BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error) {
 	channels, err := channelArgs("channelIds", channelIds)
@@ -230,6 +263,19 @@ func (r *subscriptionResolver) ChannelEvents(ctx context.Context, channelID stri
 		return nil, err
 	}
 	stream, err := r.Live.Events(ctx, viewer(ctx).ID, channelIn, delivery.Held{After: after, SinceVersion: sinceVersion, StoreEpoch: storeEpoch})
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
+// InspectionChanged tells whenever a person's numbers change.
+func (r *subscriptionResolver) InspectionChanged(ctx context.Context, userID string) (<-chan inspect.Change, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Inspector.Watch(ctx, viewer(ctx), user)
 	if err != nil {
 		return nil, err
 	}

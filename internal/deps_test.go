@@ -25,7 +25,7 @@ func rules() []rule {
 	domain := []string{
 		"tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
-		"tidemark/internal/newlyunread", "tidemark/internal/verify",
+		"tidemark/internal/newlyunread", "tidemark/internal/verify", "tidemark/internal/inspect",
 	}
 	return []rule{
 		{
