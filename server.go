@@ -27,6 +27,7 @@ import (
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
 	"tidemark/playground"
+	"tidemark/web"
 )
 
 const (
@@ -149,6 +150,13 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.telemetry.Metrics())
+	mux.Handle("GET /web/", web.Assets())
+	if config.Inspector {
+		mux.Handle("GET /inspect", web.Inspector(config.inspector))
+	}
+	if len(config.demo.People) > 0 {
+		mux.Handle("GET /demo", web.Demo(config.demo))
+	}
 	if config.Playground {
 		mux.Handle("/", playground.Handler(playground.Config{
 			Endpoint: "/graphql", SubscriptionEndpoint: "/graphql", Token: config.playgroundToken,
