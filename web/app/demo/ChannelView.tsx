@@ -73,14 +73,14 @@ function MessageView({ message, own, on, read, device, attempt }: MessageProps) 
       </p>
       <p className="body">{message.deleted ? <i>deleted</i> : message.body}</p>
       <p className="acts">
-        <button type="button" disabled={read} aria-label={`Read up to message ${seq}`} onClick={() => attempt(device.markRead(channelId, seq))}>
+        <button type="button" disabled={read} aria-label={`read to here, message ${seq}`} onClick={() => attempt(device.markRead(channelId, seq))}>
           read to here
         </button>
-        <button type="button" disabled={!on} aria-label={`Mark unread from message ${seq}`} onClick={() => attempt(device.markUnread(channelId, seq))}>
+        <button type="button" disabled={!on} aria-label={`unread from message ${seq} on`} onClick={() => attempt(device.markUnread(channelId, seq))}>
           unread
         </button>
         {own && !message.deleted && (
-          <button type="button" disabled={!on} aria-label={`Delete message ${seq}`} onClick={() => attempt(device.delete(channelId, seq))}>
+          <button type="button" disabled={!on} aria-label={`delete message ${seq}`} onClick={() => attempt(device.delete(channelId, seq))}>
             delete
           </button>
         )}

@@ -23,7 +23,7 @@ export function Demo() {
     return added;
   };
   const remove = (gone: Installation) => {
-    gone.turnOff();
+    void gone.putAway();
     setInstallations(all.current.filter((installation) => installation !== gone));
   };
   /** The devices of a story: those that are there, and others where somebody has put them away. */
@@ -90,7 +90,7 @@ function Stories({ cast }: { cast: () => Cast }) {
         {steps.map((step, i) => (
           <li key={i} className={step.outcome ?? 'done'}>
             {step.text}
-            {step.took !== undefined && <small> after {Math.round(step.took)} ms</small>}
+            {step.took !== undefined && <small> {step.took < 1 ? 'at once' : `after ${Math.round(step.took)} ms`}</small>}
             {step.outcome === 'wrong' && <strong> (that is wrong)</strong>}
           </li>
         ))}

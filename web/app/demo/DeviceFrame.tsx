@@ -158,7 +158,7 @@ export function nameOf(shown: Shown, badge: Badge): string {
 }
 
 function sayCatchUp(shown: Shown): string {
-  const waiting = shown.waitingReads > 0 ? ` ${shown.waitingReads} read waits to be told.` : '';
+  const waiting = shown.waitingReads > 0 ? ` ${shown.waitingReads === 1 ? 'A read waits' : `${shown.waitingReads} reads wait`} to be told.` : '';
   switch (shown.status) {
     case 'off':
       return `Off. It shows what it knew.${waiting}`;
@@ -177,9 +177,13 @@ function sum(shown: Shown, { channels, took }: CatchUp): string {
     .filter((c) => fresh < 2 || c.kind === 'diff' || c.reason !== 'NEW_DEVICE')
     .map((c) => {
       const where = shown.channels.get(c.channelId)?.name ?? c.channelId;
-      if (c.kind === 'resync') return `${where}: resync, ${c.reason}, ${c.messages} messages`;
-      return `${where}: diff, ${c.messages} messages${c.deleted > 0 ? `, ${c.deleted} deleted` : ''}`;
+      if (c.kind === 'resync') return `${where}: resync, ${c.reason}, ${messages(c.messages)}`;
+      return `${where}: diff, ${messages(c.messages)}${c.deleted > 0 ? `, ${c.deleted} deleted` : ''}`;
     });
   if (fresh >= 2) parts.unshift(`${fresh} channels: resync, NEW_DEVICE`);
   return `Caught up in ${Math.round(took)} ms. ${parts.join('; ')}.`;
+}
+
+function messages(n: number): string {
+  return n === 1 ? '1 message' : `${n} messages`;
 }

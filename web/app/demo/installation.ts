@@ -1,4 +1,5 @@
 import { Device } from '@tidemark/kit';
+import { ForgetDeviceDocument } from '../generated';
 import { openLine, type Line } from '../line';
 import { settings, type Person } from '../settings';
 
@@ -35,6 +36,14 @@ export class Installation {
     this.line = undefined;
     this.device.detach();
     line?.close();
+  }
+
+  /** The device is put away for good, and what the server knows of it goes too, where it can be told. */
+  async putAway(): Promise<void> {
+    const { line } = this;
+    this.device.detach();
+    if (line) await line.ask(ForgetDeviceDocument, { deviceId: this.device.deviceId }).catch(() => undefined);
+    this.turnOff();
   }
 
   /** The connection, for what the demo asks beside the kit. */

@@ -184,7 +184,7 @@ function ExplanationView({ e }: { e: ExplanationFragment }) {
         <Entry term="Version" value={e.version} />
         <Entry term="Mentions" value={e.mentions.label} />
         <Entry term="Muted" value={e.muted ? 'yes' : 'no'} />
-        <div>
+        <div className="wide">
           <dt>Moved last</dt>
           <dd>
             by {moves[e.lastMovedBy]}
