@@ -7,26 +7,12 @@
 // at the width of a phone.
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
-import { chromium } from 'playwright-core';
+import { openBrowser } from './browser.mjs';
 
 const [url, executablePath, token, directory] = process.argv.slice(2);
 const run = Date.now().toString(36); // what is written is told from what an earlier run wrote
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const browser = await chromium.launch({
-  executablePath,
-  headless: true,
-  timeout: 60_000,
-  args: [
-    '--no-sandbox',
-    '--disable-gpu',
-    '--disable-quic',
-    '--no-first-run',
-    '--disable-background-networking',
-    '--disable-component-update',
-    '--disable-sync',
-    '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-  ],
-});
+const browser = await openBrowser(executablePath);
 
 function must(holds, what) {
   if (!holds) throw new Error(what);
