@@ -112,8 +112,8 @@ func (i *Inspector) Find(ctx context.Context, viewer person.Viewer, text string,
 	if err := fault.CheckRange("first", first, 1, MaxPage); err != nil {
 		return nil, err
 	}
-	if text == "" || len(text) > 4*person.MaxNameLength {
-		return nil, fault.BadInput("search", "must be a number, or how a name begins")
+	if err := fault.CheckText("search", text, 1, person.MaxNameLength); err != nil {
+		return nil, err
 	}
 	if err := i.enter(ctx, viewer, "find people"); err != nil {
 		return nil, err

@@ -20,7 +20,8 @@ export function ChannelView({ installation, shown, badge, attempt }: Props) {
   useEffect(() => {
     if (list.current) list.current.scrollTop = list.current.scrollHeight;
   }, [newest, channelId]);
-  const firstUnread = messages.find((m) => m.seq > badge.lastReadSeq)?.seq;
+  const counts = (m: Message) => m.seq > badge.lastReadSeq && !m.deleted && m.sender.id !== person.id;
+  const firstUnread = messages.find(counts)?.seq;
   return (
     <section className="channel" aria-label={`${nameOf(shown, badge)} on ${installation.name}`}>
       <div className="head">
@@ -45,7 +46,7 @@ export function ChannelView({ installation, shown, badge, attempt }: Props) {
                 new
               </p>
             )}
-            <MessageView message={message} own={message.sender.id === person.id} on={on} read={message.seq <= badge.lastReadSeq} {...{ device, attempt }} />
+            <MessageView message={message} own={message.sender.id === person.id} on={on} read={message.seq <= badge.lastReadSeq} counts={counts(message)} {...{ device, attempt }} />
           </li>
         ))}
       </ol>
@@ -59,14 +60,15 @@ interface MessageProps {
   own: boolean;
   on: boolean;
   read: boolean;
+  counts: boolean;
   device: Installation['device'];
   attempt: (what: Promise<unknown>) => void;
 }
 
-function MessageView({ message, own, on, read, device, attempt }: MessageProps) {
+function MessageView({ message, own, on, read, counts, device, attempt }: MessageProps) {
   const { channelId, seq } = message;
   return (
-    <div className={`message ${read ? 'read' : 'unread'}`} data-seq={seq}>
+    <div className={`message ${counts ? 'unread' : 'read'}`} data-seq={seq}>
       <p className="by">
         <b>{message.sender.displayName}</b> <small>{seq}</small>
         {message.mentionsViewer && <span className="tag at">@ you</span>}
