@@ -17,6 +17,7 @@ import (
 	"tidemark/internal/auth"
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -29,6 +30,7 @@ import (
 	"tidemark/internal/telemetry"
 	"tidemark/internal/verify"
 	"tidemark/playground"
+	"tidemark/web"
 )
 
 const (
@@ -132,6 +134,9 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
 			Arrivals: s.newlyUnread, Receipts: receipt.New(s.store, s.hub),
+			Inspector: inspect.New(inspect.Config{
+				Store: s.store, Numbers: s.readStates, Arrivals: s.newlyUnread, Live: s.hub, Logger: log,
+			}),
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,
@@ -162,6 +167,13 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.telemetry.Metrics())
+	mux.Handle("GET /web/", web.Assets())
+	if config.Inspector {
+		mux.Handle("GET /inspect", web.Inspector(config.inspector))
+	}
+	if len(config.demo.People) > 0 {
+		mux.Handle("GET /demo", web.Demo(config.demo))
+	}
 	if config.Playground {
 		mux.Handle("/", playground.Handler(playground.Config{
 			Endpoint: "/graphql", SubscriptionEndpoint: "/graphql", Token: config.playgroundToken,

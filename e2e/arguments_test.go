@@ -123,6 +123,46 @@ func arguments() []argument {
 			`mutation { acknowledge(asOf: %s) { count } }`,
 		},
 		{
+			"Query.explainBadge.channelId", "channelId", "ID!", wrongIDs(),
+			`{ explainBadge(channelId: %s) { summary } }`,
+		},
+		{
+			"Query.explainBadge.userId", "userId", "ID", wrongIDs(),
+			`{ explainBadge(channelId: 7, userId: %s) { summary } }`,
+		},
+		{
+			"Query.people.search", "search", "String!", append(longerThan(200), `""`, `" "`),
+			`{ people(search: %s) { id } }`,
+		},
+		{
+			"Query.people.first", "first", "Int!", wrongSizes(500),
+			`{ people(search: "a", first: %s) { id } }`,
+		},
+		{
+			"Query.inspection.userId", "userId", "ID!", wrongIDs(),
+			`{ inspection(userId: %s) { person { id } } }`,
+		},
+		{
+			"Query.inspection.first", "first", "Int!", wrongSizes(500),
+			`{ inspection(userId: 1, first: %s) { person { id } } }`,
+		},
+		{
+			"Query.inspection.after", "after", "String", wrongCursors(),
+			`{ inspection(userId: 1, after: %s) { person { id } } }`,
+		},
+		{
+			"BadgeExplanation.unread.cap", "cap", "Int!", wrongSizes(10000),
+			`{ explainBadge(channelId: 7) { unread(cap: %s) { count } } }`,
+		},
+		{
+			"BadgeExplanation.mentions.cap", "cap", "Int!", wrongSizes(10000),
+			`{ inspection(userId: 1) { badges { mentions(cap: %s) { count } } } }`,
+		},
+		{
+			"Subscription.inspectionChanged.userId", "userId", "ID!", wrongIDs(),
+			`subscription { inspectionChanged(userId: %s) { userId } }`,
+		},
+		{
 			"Subscription.badgeChanged.channelIds", "channelIds", "[ID!]", moreThan(1000, `"7"`),
 			`subscription { badgeChanged(channelIds: %s) { snapshot } }`,
 		},

@@ -22,6 +22,8 @@ const (
 	countedPerUnit = 100
 	// audiencePrice is for a look at who of a message's audience has read it: a large group's rows, one by one.
 	audiencePrice = 100
+	// devicesPerPerson is how many devices a person is taken to have, where each is told of.
+	devicesPerPerson = 10
 )
 
 // unaffordable is where sums end, far from what would overflow.
@@ -85,7 +87,7 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	switch field.Name {
 	case "readReceipt", "receiptChanged", "readers", "unreadMembers":
 		price += audiencePrice
-	case "badges", "badgeTotal", "badgeChanged":
+	case "badges", "badgeTotal", "badgeChanged", "inspection":
 		// They count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
 		for limit := range caps(field.SelectionSet, variables) {
 			price += min(max(0, limit), readstate.MaxCap) / countedPerUnit * 100
@@ -110,6 +112,9 @@ func pageOf(field *ast.FieldDefinition, args map[string]any, around int) int {
 	}
 	if field.Type.Elem == nil {
 		return around
+	}
+	if field.Name == "devices" {
+		return devicesPerPerson
 	}
 	for _, arg := range field.Arguments {
 		if arg.Type.Elem != nil {

@@ -17,6 +17,7 @@ import (
 	"tidemark/graph/feed"
 	"tidemark/graph/generated"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
@@ -55,6 +56,10 @@ func (subscription) ChannelEvents(context.Context, string, *id.Seq, *id.Seq, *st
 
 func (subscription) ReceiptChanged(context.Context, string, id.Seq) (<-chan receipt.Receipt, error) {
 	return make(chan receipt.Receipt), nil
+}
+
+func (subscription) InspectionChanged(context.Context, string) (<-chan inspect.Change, error) {
+	return make(chan inspect.Change), nil
 }
 
 // TestChangesAreWrittenAsTheExecutorWritesThem compares, byte by byte, for drawn selections and values.

@@ -7,6 +7,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -23,6 +24,7 @@ type Resolver struct {
 	Live       Live
 	Arrivals   NewlyUnread
 	Receipts   Receipts
+	Inspector  Inspector
 
 	encoders encoders
 }
@@ -80,6 +82,14 @@ type Receipts interface {
 type NewlyUnread interface {
 	Get(ctx context.Context, user id.User, first int) (newlyunread.Shown, error)
 	Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position, first int) (newlyunread.Shown, error)
+}
+
+// Inspector is what the edge needs of package inspect.
+type Inspector interface {
+	Explain(ctx context.Context, viewer person.Viewer, user id.User, channel id.Channel, countTo int) (inspect.Explanation, error)
+	Find(ctx context.Context, viewer person.Viewer, text string, first int) ([]person.Person, error)
+	Inspect(ctx context.Context, viewer person.Viewer, user id.User, first int, after id.Channel, countTo int) (inspect.Inspection, error)
+	Watch(ctx context.Context, viewer person.Viewer, user id.User) (*inspect.Stream, error)
 }
 
 // People is what the edge needs of package person.

@@ -14,6 +14,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -216,6 +217,38 @@ func (r *queryResolver) ReadReceipt(ctx context.Context, channelID string, seq i
 	return r.Receipts.Get(ctx, viewer(ctx).ID, channelIn, seq)
 }
 
+// ExplainBadge tells what a badge is made of.
+func (r *queryResolver) ExplainBadge(ctx context.Context, channelID string, userID *string) (inspect.Explanation, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	user, err := userOrViewer(ctx, "userId", userID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	return r.Inspector.Explain(ctx, viewer(ctx), user, channelIn, countTo(ctx))
+}
+
+// People finds people.
+func (r *queryResolver) People(ctx context.Context, search string, first int) ([]person.Person, error) {
+	return r.Inspector.Find(ctx, viewer(ctx), search, first)
+}
+
+// Inspection tells of one person's numbers.
+func (r *queryResolver) Inspection(ctx context.Context, userID string, first int, after *string) (connection.Inspection, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	from, err := connection.AfterChannel(after)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	seen, err := r.Inspector.Inspect(ctx, viewer(ctx), user, first, from, countTo(ctx))
+	return connection.NewInspection(seen, after != nil), err
+}
+
 // Readers lists who has read it.
 func (r *readReceiptResolver) Readers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error) {
 	return r.audienceOf(ctx, *obj, receipt.Readers, first, after)
@@ -268,6 +301,19 @@ func (r *subscriptionResolver) ReceiptChanged(ctx context.Context, channelID str
 		return nil, err
 	}
 	stream, err := r.Live.Receipt(ctx, viewer(ctx).ID, channelIn, seq)
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
+// InspectionChanged tells whenever a person's numbers change.
+func (r *subscriptionResolver) InspectionChanged(ctx context.Context, userID string) (<-chan inspect.Change, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Inspector.Watch(ctx, viewer(ctx), user)
 	if err != nil {
 		return nil, err
 	}
