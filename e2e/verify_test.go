@@ -114,10 +114,10 @@ func TestVerifyAndRebuildCopies(t *testing.T) {
 
 	s.warm(1)
 	_, out = command("rebuild", "newly-unread", "--user", "1")
-	expect(t, "one is rebuilt", out, "1 people, 1 projections dropped: each is made anew when it is read next\n")
+	expect(t, "one is rebuilt", out, "1 people, 1 copies dropped: each is made anew when it is read next\n")
 	s.warm(1)
 	_, out = command("rebuild", "newly-unread")
-	expect(t, "all are rebuilt", out, "3 people, 1 projections dropped: each is made anew when it is read next\n")
+	expect(t, "all are rebuilt", out, "3 people, 1 copies dropped: each is made anew when it is read next\n")
 	s.as(1).writtenBy(2)
 }
 

@@ -23,7 +23,7 @@ func rules() []rule {
 	redis := []string{"tidemark/internal/redis/...", "github.com/redis/go-redis/v9/..."}
 	edges := []string{"tidemark/internal/embedded/...", "tidemark/playground", "tidemark/web", "net/http"}
 	domain := []string{
-		"tidemark/internal/breaker", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
+		"tidemark/internal/breaker", "tidemark/internal/wait", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
 		"tidemark/internal/newlyunread", "tidemark/internal/presence", "tidemark/internal/receipt",
 		"tidemark/internal/verify", "tidemark/internal/inspect",

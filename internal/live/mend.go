@@ -10,6 +10,7 @@ import (
 
 	"tidemark/internal/fault"
 	"tidemark/internal/readstate"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -29,7 +30,7 @@ func (h *Hub) mendAll(ctx context.Context) {
 		err := h.mendOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.config.Logger.Warn("live badges wait for the store", "error", err)
-			pauseFor(ctx, pause)
+			wait.For(ctx, pause)
 			pause = min(2*pause, mostPause)
 			continue
 		}
@@ -46,15 +47,6 @@ func (h *Hub) mendAll(ctx context.Context) {
 			return
 		}
 		gap.Stop()
-	}
-}
-
-func pauseFor(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
