@@ -94,6 +94,10 @@ await scenario('by hand', '/demo', async (page) => {
   const seq = Number(await two.getAttribute('data-seq'));
   await two.getByRole('button', { name: `read to here, message ${seq}` }).click();
   await channel(laptop, 'general', 1).waitFor();
+  // Ben sees who has read his newest: nobody yet, then Ada.
+  await ben.getByText(/read by 0 of 3/).waitFor();
+  await phone.getByRole('button', { name: 'Read all' }).click();
+  await ben.getByText('read by 1 of 3: Ada').waitFor();
   // Mark unread.
   await phone.getByRole('button', { name: `unread from message ${seq - 1} on` }).click();
   await channel(laptop, 'general', 3).waitFor();

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from 'react';
 import type { Badge, Message, Shown } from '@tidemark/kit';
 import { nameOf } from './DeviceFrame';
+import { Receipt } from './Receipt';
 import type { Installation } from './installation';
 
 interface Props {
@@ -21,6 +22,7 @@ export function ChannelView({ installation, shown, badge, attempt }: Props) {
     if (list.current) list.current.scrollTop = list.current.scrollHeight;
   }, [newest, channelId]);
   const counts = (m: Message) => m.seq > badge.lastReadSeq && !m.deleted && m.sender.id !== person.id;
+  const ownNewest = messages.findLast((m) => m.sender.id === person.id && !m.deleted)?.seq;
   const firstUnread = messages.find(counts)?.seq;
   return (
     <section className="channel" aria-label={`${nameOf(shown, badge)} on ${installation.name}`}>
@@ -47,6 +49,7 @@ export function ChannelView({ installation, shown, badge, attempt }: Props) {
               </p>
             )}
             <MessageView message={message} own={message.sender.id === person.id} on={on} read={message.seq <= badge.lastReadSeq} counts={counts(message)} {...{ device, attempt }} />
+            {message.seq === ownNewest && <Receipt {...{ installation, channelId, on }} seq={message.seq} />}
           </li>
         ))}
       </ol>
