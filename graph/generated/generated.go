@@ -280,7 +280,8 @@ type Query {
   """
   How many different people wrote to the viewer since they acknowledged, which is what the messages icon shows: in direct
   channels, in groups of up to 100 members (the server may say otherwise), and wherever they were named; not in channels
-  that were muted then, unless named. To read changes nothing about it. first: how many senders to list, from 1 to 500.
+  that were muted then, unless named; and where the server is set so, not what came while they were connected. To read
+  changes nothing about it. first: how many senders to list, from 1 to 500.
   """
   newlyUnread(first: Int! = 10): NewlyUnread!
 
@@ -783,7 +784,7 @@ type NewlyUnread {
 type NewlyUnreadSender {
   "Who they are."
   user: User!
-  "About when they wrote last, of what counts."
+  "About when they wrote last, of what counts. It may be older by as much as the server is set to save writes for: 30 seconds."
   latestAt: Time!
 }
 

@@ -123,7 +123,7 @@ func (n *NewlyUnread) Seen(ctx context.Context, user id.User, asOf *Position) er
 	if err := n.Store.Acknowledge(ctx, user, asOf); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
-	if n.Projection != nil && !(n.breaker.Allow() && n.drop(ctx, user)) {
+	if n.Projection != nil && (!n.breaker.Allow() || !n.drop(ctx, user)) {
 		n.lasting.add(user)
 	}
 	if n.Announcer != nil {

@@ -235,7 +235,7 @@ func (w *Worker) work(ending context.Context) error {
 	}
 	for _, partition := range pending {
 		if ending.Err() != nil {
-			return nil
+			break
 		}
 		if err := w.keepLeases(ctx); err != nil {
 			return err
