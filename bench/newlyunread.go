@@ -236,8 +236,10 @@ func (n *numbers) remove(ctx context.Context) error {
 // prepare has each way's statement prepared, and called for others until its plan is the one that stays.
 func (n *numbers) prepare(ctx context.Context) error {
 	sent, err := n.record(ctx, func(ctx context.Context, store *postgres.Store) error {
-		_, err := newlyunread.New(newlyunread.Config{Store: store}).Get(ctx, firstOther, newlyunread.DefaultFirst)
-		return err
+		read := newlyunread.New(newlyunread.Config{Store: store})
+		_, first := read.Get(ctx, firstOther, newlyunread.DefaultFirst)
+		_, second := read.Get(ctx, firstOther, newlyunread.DefaultFirst)
+		return errors.Join(first, second)
 	})
 	if err != nil {
 		return err

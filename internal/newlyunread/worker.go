@@ -233,10 +233,8 @@ func (w *Worker) work(ending context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, partition := range pending {
-		if ending.Err() != nil {
-			break
-		}
+	for i := 0; i < len(pending) && ending.Err() == nil; i++ {
+		partition := pending[i]
 		if err := w.keepLeases(ctx); err != nil {
 			return err
 		}

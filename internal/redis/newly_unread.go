@@ -132,6 +132,8 @@ func (n *NewlyUnread) parse(set []goredis.Z, m mark) (s newlyunread.Snapshot, ok
 		if err != nil {
 			return s, false
 		}
+		// Until a batch is marked, what it brought is there already: all of it for this person, and of the batches before.
+		s.AsOf = max(s.AsOf, newlyunread.Position(z.Score))
 		s.Senders = append(s.Senders, newlyunread.Sender{UserID: sender, LatestAt: newlyunread.Position(z.Score).Time()})
 	}
 	return s, true
