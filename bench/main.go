@@ -36,13 +36,16 @@ func experiments() []experiment {
 		{"B1", badgeList},
 		{"B3b", redundantMarkRead},
 		{"B4", sendBySize},
+		{"B5", punching},
 		{"B6", idleSubscribers},
 		{"B7", fanOut},
 		{"B8", connecting},
 		{"B9", publishing},
 		{"B10", arriving},
 		{"B11", syncByGap},
+		{"B14", copySize},
 		{"N1", newlyUnread},
+		{"N2", warmRead},
 		{"R1", readReceipts},
 	}
 }
@@ -101,6 +104,7 @@ type options struct {
 	rounds int
 	quick  bool
 	plot   string // where a picture of R1 goes; empty: nowhere
+	trace  string // a file that B5 plays
 	chosen []experiment
 }
 
@@ -112,6 +116,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	flags.IntVar(&opts.rounds, "rounds", 0, "how often each figure is measured (default 5, or 2 with -quick)")
 	flags.BoolVar(&opts.quick, "quick", false, "look only whether it works: little data, short windows, no verdict on time")
 	flags.StringVar(&opts.plot, "plot", "", "draw what mark reads cost (R1) into this `file`, as SVG")
+	flags.StringVar(&opts.trace, "trace", "", "for B5: play the messages of this `file`, as tidemark replay has it, and none that are made up")
 	flags.StringVar(&only, "only", "", "measure only these `ids`, such as B4,B11")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err

@@ -235,6 +235,7 @@ func (n *numbers) remove(ctx context.Context) error {
 
 // prepare has each way's statement prepared, and called for others until its plan is the one that stays.
 func (n *numbers) prepare(ctx context.Context) error {
+	// At the first call the store also asks for what it will remember.
 	sent, err := n.record(ctx, func(ctx context.Context, store *postgres.Store) error {
 		read := newlyunread.New(newlyunread.Config{Store: store})
 		_, first := read.Get(ctx, firstOther, newlyunread.DefaultFirst)
@@ -285,7 +286,7 @@ func (n *numbers) agree(ctx context.Context) error {
 			)
 			into := []any{&count}
 			if w.statement == "ours" {
-				into = []any{nil, nil, nil, &senders, &latest}
+				into = []any{nil, nil, nil, nil, nil, &senders, &latest}
 			}
 			args := w.args(r.user)
 			if err := n.conn.QueryRow(ctx, w.statement, args...).Scan(into...); err != nil {

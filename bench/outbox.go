@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
 )
@@ -68,6 +68,9 @@ const (
 // passages is what one round found out about the way from the outbox to arrivals, and about what the outbox costs.
 type passages struct {
 	direct, groups pace
+	// The same where 5 % of the people look at their icons, so that there are copies of them.
+	copied, groupsCopied     pace
+	copyWrites, groupsWrites float64 // to Redis, for an event
 	// The WAL of all that a worker writes.
 	directWAL, groupsWAL float64
 	// A send, and one that leaves no row in the outbox.
@@ -90,7 +93,13 @@ func arriving(ctx context.Context, l *lab) ([]row, error) {
 		if a.direct, a.directWAL, err = l.drain(ctx, direct); err != nil {
 			return a, err
 		}
+		if a.copied, a.copyWrites, err = l.drainIntoCopies(ctx, direct); err != nil {
+			return a, err
+		}
 		if a.groups, a.groupsWAL, err = l.drain(ctx, groups); err != nil {
+			return a, err
+		}
+		if a.groupsCopied, a.groupsWrites, err = l.drainIntoCopies(ctx, groups); err != nil {
 			return a, err
 		}
 		if a.send, err = l.costOfSends(ctx, smallChannel); err != nil {
@@ -109,8 +118,18 @@ func arriving(ctx context.Context, l *lab) ([]row, error) {
 	return []row{
 		found.row("outbox to arrivals, direct channels: messages a second", "%.0f", bound{}, func(a passages) float64 { return a.direct.perSecond() }).onTime(),
 		found.row("outbox to arrivals, direct channels: WAL for a message", "%.0f B", bound{}, func(a passages) float64 { return a.directWAL }),
+		found.row("outbox to copies, direct channels: messages a second", "%.0f", bound{}, func(a passages) float64 { return a.copied.perSecond() }).onTime(),
+		found.row("outbox to copies / to arrivals, direct channels: messages a second", "%.2f", bound{}, func(a passages) float64 {
+			return a.copied.perSecond() / a.direct.perSecond()
+		}).onTime(),
+		found.row("outbox to copies, direct channels: writes to Redis for a message", "%.2f", bound{}, func(a passages) float64 { return a.copyWrites }).onTime(),
 		found.row("outbox to arrivals, groups of 100: events a second", "%.0f", bound{}, func(a passages) float64 { return a.groups.perSecond() }).onTime(),
 		found.row("outbox to arrivals, groups of 100: WAL for an event", "%.0f B", bound{}, func(a passages) float64 { return a.groupsWAL }),
+		found.row("outbox to copies, groups of 100: events a second", "%.0f", bound{}, func(a passages) float64 { return a.groupsCopied.perSecond() }).onTime(),
+		found.row("outbox to copies / to arrivals, groups of 100: events a second", "%.2f", bound{}, func(a passages) float64 {
+			return a.groupsCopied.perSecond() / a.groups.perSecond()
+		}).onTime(),
+		found.row("outbox to copies, groups of 100: writes to Redis for an event", "%.2f", bound{}, func(a passages) float64 { return a.groupsWrites }).onTime(),
 		found.row("a send: statements that the outbox adds", "%.0f", bound{}, func(a passages) float64 { return a.send[statements] - a.bare[statements] }),
 		found.row("a send: WAL that the outbox adds", "%.0f B", bound{}, func(a passages) float64 { return a.send[wal] - a.bare[wal] }),
 		found.row("a send: WAL", "%.0f B", bound{}, func(a passages) float64 { return a.send[wal] }),
@@ -132,14 +151,8 @@ func (l *lab) withoutOutbox(ctx context.Context) (c cost, err error) {
 // drain fills the outbox and has one worker take all of it to arrivals. It returns how many events that was in what
 // time, and the WAL for each.
 func (l *lab) drain(ctx context.Context, g gathering) (p pace, walEach float64, err error) {
-	for _, sql := range []string{"TRUNCATE outbox, arrival_event", fillOutbox, "VACUUM (ANALYZE) outbox, arrival_event, arrival, lease, worker"} {
-		var args []any
-		if sql == fillOutbox {
-			args = []any{g.args()}
-		}
-		if _, err := l.admin.Exec(ctx, sql, args...); err != nil {
-			return p, 0, err
-		}
+	if err := l.fill(ctx, g); err != nil {
+		return p, 0, err
 	}
 	store, err := postgres.Open(ctx, postgres.Config{URL: l.url(), MaxConnections: connections})
 	if err != nil {
@@ -150,33 +163,91 @@ func (l *lab) drain(ctx context.Context, g gathering) (p pace, walEach float64, 
 	if err != nil {
 		return p, 0, err
 	}
-	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Logger: slog.New(slog.DiscardHandler)})
-	working, end := context.WithTimeout(ctx, drained)
-	defer end()
-	ended := make(chan error, 1)
-	begin := time.Now()
-	go func() { ended <- worker.Run(working) }()
-	err = l.awaitDrained(working)
-	p = pace{calls: g.events(), took: time.Since(begin)}
-	end()
-	if err := errors.Join(err, <-ended); err != nil {
+	if p, err = l.empty(ctx, g, store, nil); err != nil {
 		return p, 0, err
 	}
 	after, err := l.spent(ctx)
+	return p, (after[wal] - before[wal]) / float64(p.calls), err
+}
+
+// drainIntoCopies does the same with copies of some of the people, and returns the writes to Redis for an event.
+func (l *lab) drainIntoCopies(ctx context.Context, g gathering) (p pace, writesEach float64, err error) {
+	c, err := l.openCopies(ctx)
 	if err != nil {
 		return p, 0, err
 	}
-	if parked := worker.Stats().Parked; parked > 0 {
-		return p, 0, fmt.Errorf("%d rows were set aside", parked)
+	defer func() { err = errors.Join(err, c.close()) }()
+	var looking []id.User
+	for n := int64(0); n < int64(g.channels*g.members); n += lookOnceIn {
+		looking = append(looking, id.User(g.first+n))
+	}
+	err = working(ctx, c.kept(), func(ctx context.Context, _ *newlyunread.Worker) error { return c.look(ctx, looking) })
+	if err != nil {
+		return p, 0, err
+	}
+	if err := l.fill(ctx, g); err != nil {
+		return p, 0, err
+	}
+	before, err := c.calls(ctx, "evalsha")
+	if err != nil {
+		return p, 0, err
+	}
+	if p, err = l.empty(ctx, g, c.store, c.kept().Projection); err != nil {
+		return p, 0, err
+	}
+	after, err := c.calls(ctx, "evalsha")
+	if err != nil {
+		return p, 0, err
+	}
+	return p, float64(after-before) / float64(p.calls), c.agree(ctx, looking)
+}
+
+// fill has the outbox hold all messages.
+func (l *lab) fill(ctx context.Context, g gathering) error {
+	for _, sql := range []string{"TRUNCATE outbox, arrival_event", fillOutbox, "VACUUM (ANALYZE) outbox, arrival_event, arrival, lease, worker"} {
+		var args []any
+		if sql == fillOutbox {
+			args = []any{g.args()}
+		}
+		if _, err := l.admin.Exec(ctx, sql, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// empty has one worker empty the outbox.
+func (l *lab) empty(ctx context.Context, g gathering, store *postgres.Store, projection newlyunread.Projection) (p pace, err error) {
+	watch := new(watch)
+	config := newlyunread.WorkerConfig{Queue: newWatchedQueue(store, watch), Projection: projection, Announcer: watch}
+	begin := time.Now()
+	err = working(ctx, config, func(ctx context.Context, worker *newlyunread.Worker) error {
+		if err := l.awaitDrained(ctx); err != nil {
+			return err
+		}
+		if err := watch.awaitTold(ctx); err != nil {
+			return err
+		}
+		p = pace{calls: g.events(), took: time.Since(begin)}
+		switch stats := worker.Stats(); {
+		case stats.Parked > 0:
+			return fmt.Errorf("%d rows were set aside", stats.Parked)
+		case projection != nil && stats.Generations > 0:
+			return fmt.Errorf("all copies of a partition became old %d times", stats.Generations)
+		}
+		return nil
+	})
+	if err != nil {
+		return p, err
 	}
 	var pairs int
 	if err := l.admin.QueryRow(ctx, countPairs, g.args()).Scan(&pairs); err != nil {
-		return p, 0, err
+		return p, err
 	}
 	if pairs != g.pairs() {
-		return p, 0, fmt.Errorf("there are %d arrivals, want %d", pairs, g.pairs())
+		return p, fmt.Errorf("there are %d arrivals, want %d", pairs, g.pairs())
 	}
-	return p, (after[wal] - before[wal]) / float64(p.calls), nil
+	return p, nil
 }
 
 // awaitDrained returns when nothing waits in the outbox any more, nor on its way from there.

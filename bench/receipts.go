@@ -34,7 +34,7 @@ type crowdOfReaders struct {
 	marks         int // mark reads of each length in one round
 }
 
-func (l *lab) readers() crowdOfReaders {
+func (l *lab) crowd() crowdOfReaders {
 	if l.quick {
 		return crowdOfReaders{members: 999, head: 10_000, other: 3, kept: 10, marks: 5}
 	}
@@ -111,7 +111,7 @@ type receipts struct {
 
 // readReceipts compares how Tidemark knows who has read with the common ways to do it.
 func readReceipts(ctx context.Context, l *lab) (table []row, err error) {
-	r := &reading{lab: l, crowdOfReaders: l.readers()}
+	r := &reading{lab: l, crowdOfReaders: l.crowd()}
 	defer func() { err = errors.Join(err, r.remove(context.WithoutCancel(ctx))) }()
 	if err := r.make(ctx); err != nil {
 		return nil, err
