@@ -113,7 +113,7 @@ func (c *copies) look(ctx context.Context, people []id.User) error {
 		return err
 	}
 	if after := c.read.Stats(); after.Away > before.Away {
-		return fmt.Errorf("Redis did not answer %d of %d reads", after.Away-before.Away, len(people))
+		return fmt.Errorf("there was no answer from Redis to %d of %d reads", after.Away-before.Away, len(people))
 	}
 	held, err := c.raw.DBSize(ctx).Result()
 	if err == nil && held < int64(len(people)) {
