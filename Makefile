@@ -36,5 +36,5 @@ pictures: ## Take the pictures of docs/ anew, from the running product.
 	@scripts/pictures
 
 clean: ## Remove what was built, installed or generated here, except for what is committed.
-	@rm -rf bin .cache playground/assets-src/node_modules graph/audit/node_modules e2e/clients/node_modules
+	@rm -rf bin .cache playground/assets-src/node_modules web/node_modules web/dist/built graph/audit/node_modules e2e/clients/node_modules
 	@find playground/assets -type f ! -name README.md ! -name .gitignore -delete

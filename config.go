@@ -13,6 +13,7 @@ import (
 	"tidemark/internal/embedded"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/telemetry"
+	"tidemark/web"
 )
 
 // minVerifyEvery is how often people may be drawn at the most.
@@ -51,6 +52,7 @@ type config struct {
 	JWKSURL               string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer of tokens publishes its keys, in place of a secret."`
 	AllowOrigin           []string      `placeholder:"ORIGIN" help:"Origins of frontends on other hosts, such as https://chat.example."`
 	Playground            bool          `default:"${open}" negatable:"" help:"Serve GraphiQL on /."`
+	Inspector             bool          `default:"true" negatable:"" help:"Serve the inspector on /inspect, which asks for a token of the support role."`
 	Introspection         bool          `default:"${open}" negatable:"" help:"Answer introspection."`
 	RequestTimeout        time.Duration `default:"5s" help:"How long a call may take."`
 	DrainTimeout          time.Duration `default:"10s" help:"How long calls that run may go on after SIGTERM."`
@@ -75,6 +77,7 @@ type config struct {
 	LockTimeout           time.Duration `default:"3s" help:"How long a statement may wait for a lock in Postgres."`
 	LogFormat             string        `enum:"text,json" default:"${log}" help:"text for people, json for machines."`
 	playgroundToken       string        // what the playground sends; dev alone has one
+	demo, inspector       web.Settings  // with tokens in dev alone
 	LogLevel              slog.Level    `default:"info" help:"debug, info, warn or error."`
 }
 

@@ -23,6 +23,9 @@ var demoPeople = []person.Viewer{
 	{ID: 4, Name: "Dina", Role: person.RoleUser},
 }
 
+// demoSupport is whom the inspector of a developer's machine belongs to.
+var demoSupport = person.Viewer{ID: 101, Name: "Support", Role: person.RoleSupport}
+
 // demoMaker makes channels for the people of the demo. It is known under this name once all of the demo is there, and
 // under that of demoBeginner before.
 var (

@@ -13,6 +13,7 @@ import (
 	"tidemark/internal/auth"
 	"tidemark/internal/embedded"
 	"tidemark/migrations"
+	"tidemark/web"
 )
 
 type devCommand struct {
@@ -52,7 +53,7 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 			return err
 		}
 		trusted.Logger = log
-		if c.playgroundToken, err = auth.Sign(trusted, demoPeople[0], demoTokenTTL); err != nil {
+		if err := c.signForPages(trusted); err != nil {
 			return err
 		}
 	}
@@ -72,6 +73,26 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 	}
 	server.handler = fromThisMachine(server.handler)
 	return server.run(ctx, listener)
+}
+
+// signForPages makes the tokens that the pages of a developer's machine come with.
+func (c *devCommand) signForPages(trusted auth.Config) (err error) {
+	if c.inspector.Token, err = auth.Sign(trusted, demoSupport, demoTokenTTL); err != nil {
+		return err
+	}
+	for _, viewer := range demoPeople {
+		token, err := auth.Sign(trusted, viewer, demoTokenTTL)
+		if err != nil {
+			return err
+		}
+		if c.Demo {
+			c.demo.People = append(c.demo.People, web.Person{ID: viewer.ID.String(), Name: viewer.Name, Token: token})
+		}
+		if viewer == demoPeople[0] {
+			c.playgroundToken = token
+		}
+	}
+	return nil
 }
 
 // fromThisMachine refuses requests that name another host than this machine: those of a web page whose name was made
@@ -97,6 +118,12 @@ func (c *devCommand) greet(w io.Writer, address net.Addr, trusted auth.Config, e
 	fmt.Fprintf(&text, "\nTidemark %s is running.\n\n", version())
 	if c.Playground {
 		fmt.Fprintf(&text, "  playground  %s/\n", base)
+	}
+	if len(c.demo.People) > 0 {
+		fmt.Fprintf(&text, "  demo        %s/demo\n", base)
+	}
+	if c.Inspector {
+		fmt.Fprintf(&text, "  inspector   %s/inspect\n", base)
 	}
 	fmt.Fprintf(&text, "  GraphQL     %s/graphql\n  one call    %s/me\n", base, base)
 	fmt.Fprintf(&text, "  health      %s/healthz  %s/readyz  %s/metrics\n", base, base, base)

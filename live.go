@@ -36,6 +36,7 @@ func observeLive(metrics prometheus.Registerer, hub *live.Hub, api *graph.Handle
 	gauge("people", "People whose badges are held because they look at them.", of(func(s live.Stats) int64 { return int64(s.People) }))
 	gauge("badge_subscribers", "Open badgeChanged subscriptions.", of(func(s live.Stats) int64 { return int64(s.BadgeStreams) }))
 	gauge("event_subscribers", "Open channelEvents subscriptions.", of(func(s live.Stats) int64 { return int64(s.EventStreams) }))
+	gauge("watched_messages", "Messages whose readers somebody watches.", of(func(s live.Stats) int64 { return int64(s.Watched) }))
 	counter("publishes_total", "Publications that the broker took.", of(func(s live.Stats) int64 { return s.Published }))
 	counter("publishes_lost_total", "Publications that the broker did not take, or that found a queue full.", of(func(s live.Stats) int64 { return s.Unpublished }))
 	counter("receives_total", "Publications that came, this process's own among them.", of(func(s live.Stats) int64 { return s.Received }))

@@ -20,6 +20,7 @@ type commands struct {
 	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge and every open screen."`
 	Verify  verifyCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Recount badges message by message, print those that drifted, and repair them."`
 	Rebuild rebuildCommand `cmd:"" help:"Make anew what Redis holds copies of."`
+	Explain explainCommand `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Tell what somebody's badge is made of, and what moved it last."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 }
 

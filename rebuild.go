@@ -32,6 +32,9 @@ func (c *rebuildNewlyUnread) Validate() error {
 	if c.User < 0 {
 		return errors.New("--user must be a person's id")
 	}
+	if c.DatabaseURL != "" && c.RedisURL == "" {
+		return errors.New("--redis-url must be given where --database-url is: that is where the copies are")
+	}
 	return nil
 }
 

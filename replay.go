@@ -19,6 +19,7 @@ import (
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/replay"
 	"tidemark/migrations"
@@ -121,6 +122,7 @@ func (c *replayCommand) replay(ctx context.Context, databaseURL, redisURL string
 	config := replay.Config{
 		File: c.File, Speed: float64(c.Speed), Seed: c.Seed, Offset: max(largest, replayedIDs), Workers: c.Workers,
 		Progress: os.Stderr, Screens: c.Screens, NewlyUnread: newlyunread.New(newlyunread.Config{Store: store}), Queue: store,
+		Receipts: receipt.New(store, nil),
 	}
 	if c.Screens == 0 {
 		readStates := readstate.New(store, nil)

@@ -17,6 +17,7 @@ import (
 	"tidemark/internal/auth"
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -24,10 +25,12 @@ import (
 	"tidemark/internal/presence"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/telemetry"
 	"tidemark/internal/verify"
 	"tidemark/playground"
+	"tidemark/web"
 )
 
 const (
@@ -114,7 +117,7 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
 	s.newlyUnread = newlyunread.New(newlyunread.Config{Store: s.store, Projection: copies, Logger: log})
 	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Logger: log,
+		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Receipts: receipt.New(s.store, nil), Logger: log,
 	})
 	s.newlyUnread.Announcer = s.hub // each needs the other
 	if s.worker, err = s.newWorker(copies); err != nil {
@@ -130,7 +133,10 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	api := graph.Config{
 		Resolver: &graph.Resolver{
 			ReadStates: s.readStates, Channels: s.channels, Deliveries: s.deliveries, People: s.people, Live: s.hub,
-			Arrivals: s.newlyUnread,
+			Arrivals: s.newlyUnread, Receipts: receipt.New(s.store, s.hub),
+			Inspector: inspect.New(inspect.Config{
+				Store: s.store, Numbers: s.readStates, Arrivals: s.newlyUnread, Live: s.hub, Logger: log,
+			}),
 		},
 		Logger:         log,
 		Introspection:  config.Introspection,
@@ -161,6 +167,13 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", s.telemetry.Metrics())
+	mux.Handle("GET /web/", web.Assets())
+	if config.Inspector {
+		mux.Handle("GET /inspect", web.Inspector(config.inspector))
+	}
+	if len(config.demo.People) > 0 {
+		mux.Handle("GET /demo", web.Demo(config.demo))
+	}
 	if config.Playground {
 		mux.Handle("/", playground.Handler(playground.Config{
 			Endpoint: "/graphql", SubscriptionEndpoint: "/graphql", Token: config.playgroundToken,

@@ -35,9 +35,9 @@ func TestParse(t *testing.T) {
 		rounds int
 		chosen string
 	}{
-		{"", 5, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2"},
-		{"-quick", 2, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2"},
-		{"-quick -rounds 7", 7, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2"},
+		{"", 5, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2 R1"},
+		{"-quick", 2, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2 R1"},
+		{"-quick -rounds 7", 7, "B1 B3b B4 B5 B6 B7 B8 B9 B10 B11 B14 N1 N2 R1"},
 		{"-only B1", 5, "B1"},
 		{"-only B11,B4", 5, "B4 B11"},
 	} {

@@ -16,8 +16,8 @@ import (
 
 // greatest is how a cursor is commonly kept from moving back. It writes where the cursor stays, too.
 const greatest = `
-	INSERT INTO channel_read_state AS rs (user_id, channel_id, last_read_seq, joined_seq)
-	VALUES ($1, $2, $3, 0)
+	INSERT INTO channel_read_state AS rs (user_id, channel_id, last_read_seq, joined_seq, member_index)
+	VALUES ($1, $2, $3, 0, 0)
 	ON CONFLICT (user_id, channel_id) DO UPDATE SET last_read_seq = greatest(rs.last_read_seq, excluded.last_read_seq)`
 
 // The people who mark read, in turn, what they have read. They are shared out among the callers.

@@ -41,8 +41,8 @@ func (g gathering) args() pgx.NamedArgs {
 
 const (
 	makeMembers = `
-		INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-		SELECT @first::bigint + c * @members::bigint + m, @first::bigint + c, 0, 0
+		INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+		SELECT @first::bigint + c * @members::bigint + m, @first::bigint + c, 0, 0, m
 		FROM generate_series(0, @channels::bigint - 1) AS c, generate_series(0, @members::bigint - 1) AS m`
 	// fillOutbox writes what sends would have left, channel by channel in turn.
 	fillOutbox = `

@@ -30,6 +30,8 @@ func TestStrangersAreToldNothing(t *testing.T) {
 		"removing oneself": `mutation { removeMember(channelId: %[1]s, userId: 1) { id } }`,
 		"syncChannel":      `{ syncChannel(channelId: %[1]s, deviceId: "phone") { __typename } }`,
 		"syncDevice":       `{ syncDevice(deviceId: "phone", held: [{channelId: %[1]s, seq: 1}]) { channels { channelId } } }`,
+		"readReceipt":      `{ readReceipt(channelId: %[1]s, seq: 1) { readCount readers { nodes { id } } } }`,
+		"receiptChanged":   `subscription { receiptChanged(channelId: %[1]s, seq: 1) { readCount } }`,
 		"channel":          `{ channel(id: %[1]s) { id members { nodes { id } } messages { body } } }`,
 	} {
 		here, nowhere := stranger.do(fmt.Sprintf(query, existing), nil), stranger.do(fmt.Sprintf(query, "9999999999999"), nil)

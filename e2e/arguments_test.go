@@ -123,6 +123,46 @@ func arguments() []argument {
 			`mutation { acknowledge(asOf: %s) { count } }`,
 		},
 		{
+			"Query.explainBadge.channelId", "channelId", "ID!", wrongIDs(),
+			`{ explainBadge(channelId: %s) { summary } }`,
+		},
+		{
+			"Query.explainBadge.userId", "userId", "ID", wrongIDs(),
+			`{ explainBadge(channelId: 7, userId: %s) { summary } }`,
+		},
+		{
+			"Query.people.search", "search", "String!", append(longerThan(200), `""`, `" "`),
+			`{ people(search: %s) { id } }`,
+		},
+		{
+			"Query.people.first", "first", "Int!", wrongSizes(500),
+			`{ people(search: "a", first: %s) { id } }`,
+		},
+		{
+			"Query.inspection.userId", "userId", "ID!", wrongIDs(),
+			`{ inspection(userId: %s) { person { id } } }`,
+		},
+		{
+			"Query.inspection.first", "first", "Int!", wrongSizes(500),
+			`{ inspection(userId: 1, first: %s) { person { id } } }`,
+		},
+		{
+			"Query.inspection.after", "after", "String", wrongCursors(),
+			`{ inspection(userId: 1, after: %s) { person { id } } }`,
+		},
+		{
+			"BadgeExplanation.unread.cap", "cap", "Int!", wrongSizes(10000),
+			`{ explainBadge(channelId: 7) { unread(cap: %s) { count } } }`,
+		},
+		{
+			"BadgeExplanation.mentions.cap", "cap", "Int!", wrongSizes(10000),
+			`{ inspection(userId: 1) { badges { mentions(cap: %s) { count } } } }`,
+		},
+		{
+			"Subscription.inspectionChanged.userId", "userId", "ID!", wrongIDs(),
+			`subscription { inspectionChanged(userId: %s) { userId } }`,
+		},
+		{
 			"Subscription.badgeChanged.channelIds", "channelIds", "[ID!]", moreThan(1000, `"7"`),
 			`subscription { badgeChanged(channelIds: %s) { snapshot } }`,
 		},
@@ -141,6 +181,38 @@ func arguments() []argument {
 		{
 			"Subscription.channelEvents.sinceVersion", "sinceVersion", "Seq", wrongSeqs(),
 			`subscription { channelEvents(channelId: 7, sinceVersion: %s) { __typename } }`,
+		},
+		{
+			"Query.readReceipt.channelId", "channelId", "ID!", wrongIDs(),
+			`{ readReceipt(channelId: %s, seq: 1) { readCount } }`,
+		},
+		{
+			"Query.readReceipt.seq", "seq", "Seq!", wrongSeqs(),
+			`{ readReceipt(channelId: 7, seq: %s) { readCount } }`,
+		},
+		{
+			"Subscription.receiptChanged.channelId", "channelId", "ID!", wrongIDs(),
+			`subscription { receiptChanged(channelId: %s, seq: 1) { readCount } }`,
+		},
+		{
+			"Subscription.receiptChanged.seq", "seq", "Seq!", wrongSeqs(),
+			`subscription { receiptChanged(channelId: 7, seq: %s) { readCount } }`,
+		},
+		{
+			"ReadReceipt.readers.first", "first", "Int!", wrongSizes(500),
+			`{ readReceipt(channelId: 7, seq: 1) { readers(first: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.readers.after", "after", "String", wrongCursors(),
+			`{ readReceipt(channelId: 7, seq: 1) { readers(after: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.unreadMembers.first", "first", "Int!", wrongSizes(500),
+			`{ readReceipt(channelId: 7, seq: 1) { unreadMembers(first: %s) { nodes { id } } } }`,
+		},
+		{
+			"ReadReceipt.unreadMembers.after", "after", "String", wrongCursors(),
+			`{ readReceipt(channelId: 7, seq: 1) { unreadMembers(after: %s) { nodes { id } } } }`,
 		},
 		{
 			"Mutation.forgetDevice.deviceId", "deviceId", "ID!", append(longerThan(128), `""`),

@@ -87,3 +87,15 @@ func TestNewlyUnreadExample(t *testing.T) {
 	}
 	s.stop()
 }
+
+// TestReadReceiptsExample runs the example of read receipts, in a smaller group.
+func TestReadReceiptsExample(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	s := dev(t, dir)
+	example := runNode(t, "../examples/read-receipts", "read-receipts.mjs", "--url", s.url, "--data-dir", dir, "--members", "1500", "--readers", "400")
+	if said := strings.Join(example.ends(), "\n"); !strings.Contains(said, "brute force agree") {
+		t.Errorf("it says\n%s", said)
+	}
+	s.stop()
+}

@@ -7,6 +7,7 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/readstate"
 )
 
@@ -49,6 +50,9 @@ type seat struct {
 	read   map[id.Seq]bool
 	epoch  int
 	muted  bool
+
+	furthest id.Seq // ever read, but for what joining brought
+	moved    moved
 }
 
 func newReference() *reference {
@@ -148,7 +152,9 @@ func (r *reference) send(sender id.User, room *room, draft channel.Draft) (seq i
 	}
 	room.posts = append(room.posts, sent)
 	room.activeAt = r.clock
-	room.seat(sender).readTo(room.head())
+	seat := room.seat(sender)
+	seat.readTo(room.head())
+	seat.furthest, seat.moved = room.head(), moved{by: inspect.Sent}
 	return room.head(), false, done
 }
 
@@ -169,7 +175,7 @@ func (r *reference) delete(viewer id.User, room *room, seq id.Seq) fault.Code {
 	return done
 }
 
-func (r *room) markRead(user id.User, upTo id.Seq, epoch *int) readstate.Outcome {
+func (r *room) markRead(user id.User, device id.Device, upTo id.Seq, epoch *int) readstate.Outcome {
 	seat := r.seat(user)
 	switch {
 	case seat == nil:
@@ -177,11 +183,14 @@ func (r *room) markRead(user id.User, upTo id.Seq, epoch *int) readstate.Outcome
 	case epoch != nil && *epoch < seat.epoch:
 		return readstate.VoidEpoch
 	}
-	moved := seat.readTo(min(upTo, r.head()))
+	advanced := seat.readTo(min(upTo, r.head()))
+	if advanced {
+		seat.furthest, seat.moved = max(seat.furthest, min(upTo, r.head())), moved{inspect.MarkRead, device}
+	}
 	switch {
 	case upTo > r.head():
 		return readstate.ClampedToNewest
-	case moved:
+	case advanced:
 		return readstate.Advanced
 	default:
 		return readstate.Unchanged
@@ -197,6 +206,7 @@ func (r *room) markUnread(user id.User, from id.Seq, epoch *int) readstate.Outco
 		return readstate.VoidEpoch
 	}
 	seat.epoch++
+	seat.moved = moved{by: inspect.MarkUnread}
 	before := len(seat.read)
 	maps.DeleteFunc(seat.read, func(seq id.Seq, _ bool) bool { return seq >= from && seq > seat.joined })
 	if len(seat.read) < before {
@@ -213,7 +223,7 @@ func (r *room) join(user id.User) {
 		r.seats[user] = &seat{read: make(map[id.Seq]bool)}
 	}
 	seat := r.seats[user]
-	seat.member, seat.muted, seat.joined = true, false, r.head()
+	seat.member, seat.muted, seat.joined, seat.moved = true, false, r.head(), moved{by: inspect.Joined}
 	seat.readTo(r.head())
 }
 

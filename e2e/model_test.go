@@ -11,6 +11,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/person"
 	"tidemark/internal/postgres"
 	"tidemark/internal/postgres/pgtest"
@@ -42,6 +43,7 @@ func TestModel(t *testing.T) {
 			channels:   channel.NewChannels(store, readStates, nil),
 			readStates: readStates,
 			deliveries: delivery.New(store, readStates, maxGap),
+			inspector:  inspect.New(inspect.Config{Store: store}),
 			reference:  newReference(),
 			shown:      make(map[seatKey]shown),
 			ids:        make(map[id.Message]place),
@@ -91,6 +93,7 @@ type machine struct {
 	channels   *channel.Channels
 	readStates *readstate.ReadStates
 	deliveries *delivery.Deliveries
+	inspector  *inspect.Inspector
 
 	reference *reference
 	people    []id.User
@@ -227,7 +230,7 @@ func (m *machine) markRead(t *rapid.T) {
 func (m *machine) read(t *rapid.T, who id.User, cursor readstate.Cursor) {
 	got, err := m.readStates.MarkRead(t.Context(), who, "phone", cursor, readstate.DefaultCap)
 	room := m.reference.room(cursor.ChannelID)
-	want := room.markRead(who, cursor.UpToSeq, cursor.ReadEpoch)
+	want := room.markRead(who, "phone", cursor.UpToSeq, cursor.ReadEpoch)
 	if want == readstate.NotFound {
 		wantCode(t, err, fault.NotFound)
 		return
@@ -255,7 +258,7 @@ func (m *machine) markMany(t *rapid.T) {
 	for i, c := range cursors {
 		want[i] = readstate.NotFound
 		if room := m.reference.room(c.ChannelID); room != nil {
-			want[i] = room.markRead(who, c.UpToSeq, c.ReadEpoch)
+			want[i] = room.markRead(who, "laptop", c.UpToSeq, c.ReadEpoch)
 		}
 	}
 	for i, c := range cursors {

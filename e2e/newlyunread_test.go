@@ -162,6 +162,51 @@ func TestN04WhoWritesAfterTheReadCounts(t *testing.T) {
 	s.as(1).writtenBy(3)
 }
 
+// N04, where the send begins before the read and is committed after it.
+func TestN04WhoBeganToWriteBeforeTheReadCounts(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	channel := s.group(1, 2, 3)
+	s.as(2).send(channel, "hello")
+	release := holdHead(t, s.database, channel)
+	sent := make(chan struct{})
+	go func() {
+		defer close(sent)
+		s.as(3).send(channel, "hello")
+	}()
+	conn := connect(t, s.database)
+	within(t, soon, "the send has begun", func() bool {
+		return scan[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`) > 0
+	})
+	shown := s.as(1).writtenBy(2)
+	release()
+	<-sent
+	s.settle()
+	s.as(1).acknowledge(shown.AsOf)
+	s.as(1).writtenBy(3)
+}
+
+// N15: what comes to a viewer is seen, whatever becomes of Redis.
+func TestN15RedisIsEmptiedWhileViewing(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	channel := s.group(1, 2, 3)
+	socket := s.as(1).dial()
+	socket.subscribe("screen", `subscription { newlyUnreadChanged(viewing: true)`+iconFields+` }`, nil)
+	within(t, soon, "the screen is open", func() bool { return len(socket.of("screen")) > 0 })
+	s.as(2).send(channel, "hello")
+	s.as(3).send(channel, "hello")
+	seen := func() bool {
+		s.settle()
+		return s.as(1).icon().Count == 0 && count1(t, s.database, `SELECT count(*) FROM arrival v JOIN user_activity u ON u.user_id = v.recipient WHERE v.recipient = 1 AND v.latest <= u.acknowledged`) == 2
+	}
+	within(t, soon, "both are seen", seen)
+	s.flushRedis(t)
+	expect(t, "the icon", s.as(1).icon().Count, 0)
+	s.as(2).send(channel, "again")
+	within(t, soon, "who writes then is seen", seen)
+}
+
 func TestN09Many(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -114,10 +114,10 @@ func TestVerifyAndRebuildCopies(t *testing.T) {
 
 	s.warm(1)
 	_, out = command("rebuild", "newly-unread", "--user", "1")
-	expect(t, "one is rebuilt", out, "1 people, 1 projections dropped: each is made anew when it is read next\n")
+	expect(t, "one is rebuilt", out, "1 people, 1 copies dropped: each is made anew when it is read next\n")
 	s.warm(1)
 	_, out = command("rebuild", "newly-unread")
-	expect(t, "all are rebuilt", out, "3 people, 1 projections dropped: each is made anew when it is read next\n")
+	expect(t, "all are rebuilt", out, "3 people, 1 copies dropped: each is made anew when it is read next\n")
 	s.as(1).writtenBy(2)
 }
 
@@ -128,7 +128,7 @@ func (s *server) warm(user id.User) {
 	defer rdb.Close()
 	within(s.t, soon, "there is a copy", func() bool {
 		s.as(user).icon()
-		state := rdb.ZRevRange(s.t.Context(), "newly_unread:{"+user.String()+"}", 0, 0).Val()
+		state := rdb.ZRangeArgs(s.t.Context(), goredis.ZRangeArgs{Key: "newly_unread:{" + user.String() + "}", Start: 0, Stop: 0, Rev: true}).Val()
 		return len(state) == 1 && strings.HasPrefix(state[0], "warm:")
 	})
 }

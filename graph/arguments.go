@@ -32,6 +32,14 @@ func userArg(name, text string) (id.User, error) {
 	return u, wrongID(name, err)
 }
 
+// userOrViewer reads the argument of that name, which stands for the viewer where it is left out.
+func userOrViewer(ctx context.Context, name string, text *string) (id.User, error) {
+	if text == nil {
+		return viewer(ctx).ID, nil
+	}
+	return userArg(name, *text)
+}
+
 // channelArgs reads a list. What is left out stays nil.
 func channelArgs(name string, texts []string) ([]id.Channel, error) {
 	if texts == nil {

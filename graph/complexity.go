@@ -20,6 +20,10 @@ const (
 	lookupPrice = 100
 	// countedPerUnit is how many messages are counted one by one, up to a cap, for one unit.
 	countedPerUnit = 100
+	// audiencePrice is for a look at who of a message's audience has read it: a large group's rows, one by one.
+	audiencePrice = 100
+	// devicesPerPerson is how many devices a person is taken to have, where each is told of.
+	devicesPerPerson = 10
 )
 
 // unaffordable is where sums end, far from what would overflow.
@@ -81,7 +85,9 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	}
 	price += lookupPrice
 	switch field.Name {
-	case "badges", "badgeTotal", "badgeChanged":
+	case "readReceipt", "receiptChanged", "readers", "unreadMembers":
+		price += audiencePrice
+	case "badges", "badgeTotal", "badgeChanged", "inspection":
 		// They count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
 		for limit := range caps(field.SelectionSet, variables) {
 			price += min(max(0, limit), readstate.MaxCap) / countedPerUnit * 100
@@ -107,6 +113,9 @@ func pageOf(field *ast.FieldDefinition, args map[string]any, around int) int {
 	if field.Type.Elem == nil {
 		return around
 	}
+	if field.Name == "devices" {
+		return devicesPerPerson
+	}
 	for _, arg := range field.Arguments {
 		if arg.Type.Elem != nil {
 			return sizeWithin(len(graphql.CoerceList(args[arg.Name])), readstate.MaxCursors)
@@ -127,10 +136,13 @@ func asksStore(field *ast.Field) bool {
 	switch field.ObjectDefinition.Name {
 	case "Query", "Mutation", "Subscription":
 		return !isIntrospection(field)
+	case "ReadReceipt":
+		return field.Name == "readers" || field.Name == "unreadMembers"
 	case "Channel":
 		return field.Name == "members" || field.Name == "messages"
 	case "Viewer":
-		return field.Name == "badgeTotal" || field.Name == "displayName" || field.Name == "newlyUnreadCount"
+		return field.Name == "badgeTotal" || field.Name == "displayName" || field.Name == "newlyUnreadCount" ||
+			field.Name == "sharesReadReceipts"
 	default:
 		return false
 	}

@@ -27,6 +27,7 @@ func TestSensibleQueriesAreAffordable(t *testing.T) {
 		  ... on ChannelResync{reason maxGap messages{` + everyMessageField + `} toSeq version storeEpoch badge{` + everyBadgeField + `}}}}`,
 		`{badges(first:500){nodes{id channel{id highWaterSeq}}}}`,
 		`{channel(id:1){members(first:500){edges{cursor node{id displayName}} nodes{id displayName} pageInfo{endCursor}}}}`,
+		`{inspection(userId:1 first:500){devices{id} badges{channelId version lastReadSeq unread{label} devices{deviceId lastDeliveredSeq confirmedAt} summary}}}`,
 	} {
 		if got := ask(t, api, query); got.code() != "" {
 			t.Errorf("%s:\n%.300s", query, got.body)

@@ -17,9 +17,11 @@ import (
 	"tidemark/graph/feed"
 	"tidemark/graph/generated"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // oneChange is a stream of one change, over and over.
@@ -50,6 +52,14 @@ func (subscription) NewlyUnreadChanged(context.Context, bool) (<-chan newlyunrea
 
 func (subscription) ChannelEvents(context.Context, string, *id.Seq, *id.Seq, *string) (<-chan live.ChannelEvent, error) {
 	return make(chan live.ChannelEvent), nil
+}
+
+func (subscription) ReceiptChanged(context.Context, string, id.Seq) (<-chan receipt.Receipt, error) {
+	return make(chan receipt.Receipt), nil
+}
+
+func (subscription) InspectionChanged(context.Context, string) (<-chan inspect.Change, error) {
+	return make(chan inspect.Change), nil
 }
 
 // TestChangesAreWrittenAsTheExecutorWritesThem compares, byte by byte, for drawn selections and values.

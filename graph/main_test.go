@@ -39,10 +39,11 @@ var (
 	_ graph.Deliveries  = domain{}
 	_ graph.People      = people{}
 	_ graph.NewlyUnread = arrivals{}
+	_ graph.Inspector   = domain{}
 )
 
 func (d domain) resolver() *graph.Resolver {
-	return &graph.Resolver{ReadStates: d, Channels: d, Deliveries: d, People: people{d}, Arrivals: arrivals{d}}
+	return &graph.Resolver{ReadStates: d, Channels: d, Deliveries: d, People: people{d}, Arrivals: arrivals{d}, Inspector: d}
 }
 
 func (d domain) failure(ctx context.Context) error {

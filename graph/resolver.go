@@ -7,10 +7,12 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // Resolver answers each field of the schema by one call of the domain.
@@ -21,6 +23,8 @@ type Resolver struct {
 	People     People
 	Live       Live
 	Arrivals   NewlyUnread
+	Receipts   Receipts
+	Inspector  Inspector
 
 	encoders encoders
 }
@@ -63,12 +67,29 @@ type Live interface {
 	Badges(ctx context.Context, user id.User, watch live.Watch) (*live.BadgeStream, error)
 	Events(ctx context.Context, user id.User, channel id.Channel, from delivery.Held) (*live.EventStream, error)
 	Icon(ctx context.Context, user id.User, viewing bool) (*live.IconStream, error)
+	Receipt(ctx context.Context, user id.User, channel id.Channel, seq id.Seq) (*live.ReceiptStream, error)
+}
+
+// Receipts is what the edge needs of package receipt.
+type Receipts interface {
+	Get(ctx context.Context, viewer id.User, channel id.Channel, seq id.Seq) (receipt.Receipt, error)
+	List(ctx context.Context, viewer id.User, of receipt.Receipt, part receipt.Part, first int, after id.User) (receipt.Page, error)
+	SetSharing(ctx context.Context, user id.User, share bool) error
+	Sharing(ctx context.Context, user id.User) (bool, error)
 }
 
 // NewlyUnread is what the edge needs of package newlyunread.
 type NewlyUnread interface {
 	Get(ctx context.Context, user id.User, first int) (newlyunread.Shown, error)
 	Acknowledge(ctx context.Context, user id.User, asOf *newlyunread.Position, first int) (newlyunread.Shown, error)
+}
+
+// Inspector is what the edge needs of package inspect.
+type Inspector interface {
+	Explain(ctx context.Context, viewer person.Viewer, user id.User, channel id.Channel, countTo int) (inspect.Explanation, error)
+	Find(ctx context.Context, viewer person.Viewer, text string, first int) ([]person.Person, error)
+	Inspect(ctx context.Context, viewer person.Viewer, user id.User, first int, after id.Channel, countTo int) (inspect.Inspection, error)
+	Watch(ctx context.Context, viewer person.Viewer, user id.User) (*inspect.Stream, error)
 }
 
 // People is what the edge needs of package person.

@@ -14,10 +14,12 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // Channel is the batch resolver for the channel field.
@@ -145,6 +147,11 @@ func (r *mutationResolver) RemoveMember(ctx context.Context, channelID string, u
 	return r.Channels.RemoveMember(ctx, viewer(ctx), channelIn, user)
 }
 
+// SetReadReceiptSharing has the viewer share receipts or not.
+func (r *mutationResolver) SetReadReceiptSharing(ctx context.Context, share bool) (person.Viewer, error) {
+	return r.setSharing(ctx, share)
+}
+
 // User is the batch resolver for the user field.
 func (r *newlyUnreadSenderResolver) User(ctx context.Context, objs []*newlyunread.Sender) ([]person.Person, error) {
 	return r.sendersOf(ctx, objs)
@@ -201,6 +208,57 @@ func (r *queryResolver) Channel(ctx context.Context, id string) (*channel.Channe
 	return r.channelOrNull(ctx, id)
 }
 
+// ReadReceipt is who has read a message.
+func (r *queryResolver) ReadReceipt(ctx context.Context, channelID string, seq id.Seq) (receipt.Receipt, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return receipt.Receipt{}, err
+	}
+	return r.Receipts.Get(ctx, viewer(ctx).ID, channelIn, seq)
+}
+
+// ExplainBadge tells what a badge is made of.
+func (r *queryResolver) ExplainBadge(ctx context.Context, channelID string, userID *string) (inspect.Explanation, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	user, err := userOrViewer(ctx, "userId", userID)
+	if err != nil {
+		return inspect.Explanation{}, err
+	}
+	return r.Inspector.Explain(ctx, viewer(ctx), user, channelIn, countTo(ctx))
+}
+
+// People finds people.
+func (r *queryResolver) People(ctx context.Context, search string, first int) ([]person.Person, error) {
+	return r.Inspector.Find(ctx, viewer(ctx), search, first)
+}
+
+// Inspection tells of one person's numbers.
+func (r *queryResolver) Inspection(ctx context.Context, userID string, first int, after *string) (connection.Inspection, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	from, err := connection.AfterChannel(after)
+	if err != nil {
+		return connection.Inspection{}, err
+	}
+	seen, err := r.Inspector.Inspect(ctx, viewer(ctx), user, first, from, countTo(ctx))
+	return connection.NewInspection(seen, after != nil), err
+}
+
+// Readers lists who has read it.
+func (r *readReceiptResolver) Readers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error) {
+	return r.audienceOf(ctx, *obj, receipt.Readers, first, after)
+}
+
+// UnreadMembers lists who has not.
+func (r *readReceiptResolver) UnreadMembers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error) {
+	return r.audienceOf(ctx, *obj, receipt.Unread, first, after)
+}
+
 // BadgeChanged tells of the viewer's badges.
 func (r *subscriptionResolver) BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error) {
 	channels, err := channelArgs("channelIds", channelIds)
@@ -236,6 +294,32 @@ func (r *subscriptionResolver) ChannelEvents(ctx context.Context, channelID stri
 	return feed.Open(ctx, stream, nil)
 }
 
+// ReceiptChanged tells of who has read a message.
+func (r *subscriptionResolver) ReceiptChanged(ctx context.Context, channelID string, seq id.Seq) (<-chan receipt.Receipt, error) {
+	channelIn, err := channelArg("channelId", channelID)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Live.Receipt(ctx, viewer(ctx).ID, channelIn, seq)
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
+// InspectionChanged tells whenever a person's numbers change.
+func (r *subscriptionResolver) InspectionChanged(ctx context.Context, userID string) (<-chan inspect.Change, error) {
+	user, err := userArg("userId", userID)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := r.Inspector.Watch(ctx, viewer(ctx), user)
+	if err != nil {
+		return nil, err
+	}
+	return feed.Open(ctx, stream, nil)
+}
+
 // DisplayName is the name that their token told.
 func (r *viewerResolver) DisplayName(ctx context.Context, obj *person.Viewer) (string, error) {
 	self, err := r.People.Get(ctx, obj.ID)
@@ -251,6 +335,11 @@ func (r *viewerResolver) NewlyUnreadCount(ctx context.Context, obj *person.Viewe
 // BadgeTotal is the sum over the viewer's channels.
 func (r *viewerResolver) BadgeTotal(ctx context.Context, obj *person.Viewer) (readstate.Total, error) {
 	return r.ReadStates.Total(ctx, obj.ID, countTo(ctx))
+}
+
+// SharesReadReceipts is whether others see what the viewer has read.
+func (r *viewerResolver) SharesReadReceipts(ctx context.Context, obj *person.Viewer) (bool, error) {
+	return r.Receipts.Sharing(ctx, obj.ID)
 }
 
 // Badge returns generated.BadgeResolver implementation.
@@ -270,6 +359,9 @@ func (r *Resolver) NewlyUnreadSender() generated.NewlyUnreadSenderResolver {
 // Query returns generated.QueryResolver implementation.
 func (r *Resolver) Query() generated.QueryResolver { return &queryResolver{r} }
 
+// ReadReceipt returns generated.ReadReceiptResolver implementation.
+func (r *Resolver) ReadReceipt() generated.ReadReceiptResolver { return &readReceiptResolver{r} }
+
 // Subscription returns generated.SubscriptionResolver implementation.
 func (r *Resolver) Subscription() generated.SubscriptionResolver { return &subscriptionResolver{r} }
 
@@ -282,6 +374,7 @@ type (
 	mutationResolver          struct{ *Resolver }
 	newlyUnreadSenderResolver struct{ *Resolver }
 	queryResolver             struct{ *Resolver }
+	readReceiptResolver       struct{ *Resolver }
 	subscriptionResolver      struct{ *Resolver }
 	viewerResolver            struct{ *Resolver }
 )

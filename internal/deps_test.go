@@ -21,11 +21,12 @@ func rules() []rule {
 	graphQL := []string{"tidemark/graph/...", "github.com/99designs/gqlgen/...", "github.com/vektah/gqlparser/v2/..."}
 	postgres := []string{"tidemark/internal/postgres/...", "tidemark/migrations", "github.com/jackc/pgx/v5/...", "database/sql"}
 	redis := []string{"tidemark/internal/redis/...", "github.com/redis/go-redis/v9/..."}
-	edges := []string{"tidemark/internal/embedded/...", "tidemark/playground", "net/http"}
+	edges := []string{"tidemark/internal/embedded/...", "tidemark/playground", "tidemark/web", "net/http"}
 	domain := []string{
-		"tidemark/internal/breaker", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
+		"tidemark/internal/breaker", "tidemark/internal/wait", "tidemark/internal/fault", "tidemark/internal/id", "tidemark/internal/person", "tidemark/internal/channel",
 		"tidemark/internal/readstate", "tidemark/internal/delivery", "tidemark/internal/live",
-		"tidemark/internal/newlyunread", "tidemark/internal/presence", "tidemark/internal/verify",
+		"tidemark/internal/newlyunread", "tidemark/internal/presence", "tidemark/internal/receipt",
+		"tidemark/internal/verify", "tidemark/internal/inspect",
 	}
 	return []rule{
 		{

@@ -1,21 +1,57 @@
--- name: JoinChannel :execrows
+-- name: JoinChannel :one
 -- JoinChannel makes people members with their cursor at the head, which the caller has locked. Coming back is
--- joining; who is a member already stays as they are. The ids are sorted by the caller.
-INSERT INTO channel_read_state AS rs (user_id, channel_id, last_read_seq, joined_seq, version)
-SELECT joining.id, @channel_id, @high_water_seq, @high_water_seq, 1
-FROM unnest(@user_ids::bigint[]) WITH ORDINALITY AS joining (id, position)
-ORDER BY joining.position
-ON CONFLICT (user_id, channel_id) DO UPDATE
-SET
-    last_read_seq = excluded.last_read_seq,
-    joined_seq = excluded.joined_seq,
-    member = true,
-    muted = false,
-    version = rs.version + 1,
-    moved_at = clock_timestamp(),
-    moved_by = 'JOINED',
-    moved_device = NULL
-WHERE NOT rs.member;
+-- joining; who is a member already stays as they are. Who was never in the channel gets the next member_index, beginning
+-- with members_ever. People are held, so that what they share cannot change meanwhile. The ids are sorted by
+-- the caller, and known.
+WITH known AS (
+    SELECT u.id, u.shares_read_receipts
+    FROM users u
+    WHERE u.id = ANY(@user_ids::bigint[])
+    ORDER BY u.id
+    FOR SHARE
+),
+newcomers AS (
+    SELECT named.id, (@members_ever::integer) + row_number() OVER (ORDER BY named.id) - 1 AS member_index
+    FROM unnest(@user_ids::bigint[]) AS named (id)
+    WHERE NOT EXISTS (
+        SELECT FROM channel_read_state rs
+        WHERE rs.user_id = named.id AND rs.channel_id = @channel_id
+        OFFSET 0
+    )
+),
+joined AS (
+    INSERT INTO channel_read_state AS rs
+        (user_id, channel_id, last_read_seq, joined_seq, version, member_index, shares_receipts)
+    SELECT
+        known.id,
+        h.channel_id,
+        h.high_water_seq,
+        h.high_water_seq,
+        1,
+        coalesce(newcomers.member_index, h.members_ever),
+        known.shares_read_receipts
+    FROM channel_head h
+    CROSS JOIN known
+    LEFT JOIN newcomers ON newcomers.id = known.id
+    WHERE h.channel_id = @channel_id
+    ORDER BY known.id
+    ON CONFLICT (user_id, channel_id) DO UPDATE
+    SET
+        last_read_seq = excluded.last_read_seq,
+        joined_seq = excluded.joined_seq,
+        member = true,
+        muted = false,
+        version = rs.version + 1,
+        moved_at = clock_timestamp(),
+        moved_by = 'JOINED',
+        moved_device = NULL,
+        shares_receipts = excluded.shares_receipts
+    WHERE NOT rs.member
+    RETURNING user_id
+)
+SELECT
+    (SELECT count(*) FROM joined)::integer AS joined,
+    (SELECT count(*) FROM newcomers)::integer AS newcomers;
 
 -- name: ListNotMembers :many
 -- ListNotMembers returns those of the ids that are not members, so that adding members again writes nothing. The
@@ -64,6 +100,8 @@ SELECT
     h.version AS head_version,
     rs.version AS state_version,
     h.activity,
+    rs.receipt_seq,
+    rs.member_index,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
         WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
@@ -128,6 +166,8 @@ SELECT
     h.version AS head_version,
     rs.version AS state_version,
     h.activity,
+    rs.receipt_seq,
+    rs.member_index,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
         WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq

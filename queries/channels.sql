@@ -29,14 +29,17 @@ SELECT
     coalesce(other.display_name, '')::text AS other_name,
     h.member_count,
     h.high_water_seq,
-    0::bigint AS joined_seq
+    0::bigint AS joined_seq,
+    false AS peer_shares,
+    0::bigint AS peer_read_seq
 FROM channel c
 JOIN channel_head h ON h.channel_id = c.id
 LEFT JOIN users other ON other.id = c.direct_low
 WHERE c.id = @channel_id;
 
 -- name: ListChannels :many
--- ListChannels returns those of the channels that the person is a member of, as they see them.
+-- ListChannels returns those of the channels that the person is a member of, as they see them. How far the other one of
+-- a direct channel has read is there to be seen where both share receipts.
 SELECT
     c.id,
     c.kind,
@@ -45,11 +48,14 @@ SELECT
     coalesce(other.display_name, '')::text AS other_name,
     h.member_count,
     h.high_water_seq,
-    rs.joined_seq
+    rs.joined_seq,
+    coalesce(rs.shares_receipts AND peer.shares_receipts, false)::boolean AS peer_shares,
+    coalesce(peer.receipt_seq, 0)::bigint AS peer_read_seq
 FROM channel_read_state rs
 JOIN channel c ON c.id = rs.channel_id
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN users other
     ON other.id = CASE WHEN c.direct_low = @user_id::bigint THEN c.direct_high ELSE c.direct_low END
+LEFT JOIN channel_read_state peer ON peer.user_id = other.id AND peer.channel_id = c.id AND peer.member
 WHERE rs.user_id = @user_id::bigint AND rs.channel_id = ANY(@channel_ids::bigint[]) AND rs.member
 ORDER BY c.id;

@@ -30,7 +30,7 @@ sent_by AS (
         moved_device = NULL
     FROM head
     WHERE rs.user_id = @sender_id AND rs.channel_id = @channel_id AND rs.member
-    RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
+    RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted, rs.member_index
 ),
 mentioned AS (
     INSERT INTO mention (user_id, channel_id, seq)
@@ -70,6 +70,7 @@ SELECT
     sent_by.version AS read_state_version,
     sent_by.read_epoch,
     sent_by.muted,
+    sent_by.member_index,
     coalesce((SELECT u.display_name FROM users u WHERE u.id = @sender_id), '')::text AS sender_name
 FROM head, sent, sent_by;
 

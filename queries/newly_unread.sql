@@ -288,21 +288,28 @@ FROM worker other
 WHERE other.id <> @id AND other.seen_at > now() - (@within_ms::bigint) * interval '1 millisecond';
 
 -- name: ForgetWorker :exec
--- ForgetWorker gives a worker's leases back, at its end.
+-- ForgetWorker gives a worker's leases back, at its end: those that are settled as free, the others as ended.
 WITH gone AS (
     DELETE FROM worker w WHERE w.id = @id
 )
-UPDATE lease l SET until = '-infinity' WHERE l.owner = @id AND l.until > now();
+UPDATE lease l
+SET until = CASE WHEN l.partition = ANY(@settled::smallint[]) THEN '-infinity' ELSE now() END
+WHERE l.owner = @id AND l.until > now();
 
 -- name: RenewLeases :many
--- RenewLeases keeps the leases that a worker has, at most so many, and gives back the others.
+-- RenewLeases keeps the leases that a worker has, at most so many, and gives back the others: those that are settled as
+-- free, the rest as ended.
 WITH mine AS (
     SELECT l.partition, row_number() OVER (ORDER BY l.partition) AS number
     FROM lease l
     WHERE l.owner = @owner AND l.until > '-infinity'
 )
 UPDATE lease l
-SET until = CASE WHEN mine.number <= @most::bigint THEN now() + (@length_ms::bigint) * interval '1 millisecond' ELSE '-infinity' END
+SET until = CASE
+    WHEN mine.number <= @most::bigint THEN now() + (@length_ms::bigint) * interval '1 millisecond'
+    WHEN l.partition = ANY(@settled::smallint[]) THEN '-infinity'
+    ELSE now()
+END
 FROM mine
 WHERE l.partition = mine.partition AND l.owner = @owner
 RETURNING l.partition, l.fence, (mine.number <= @most::bigint)::boolean AS kept;

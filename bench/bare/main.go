@@ -83,7 +83,7 @@ func (l list) answer(ctx context.Context, user int64) ([]byte, error) {
 	}
 	badges, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b badge, err error) {
 		var head, state int64
-		err = row.Scan(&b.channel, nil, nil, nil, nil, nil, &head, &state, nil, &b.unread, &b.mentions, nil)
+		err = row.Scan(&b.channel, nil, nil, nil, nil, nil, &head, &state, nil, nil, nil, &b.unread, &b.mentions, nil)
 		b.version = head + state
 		return b, err
 	})
@@ -101,7 +101,7 @@ func (l list) answer(ctx context.Context, user int64) ([]byte, error) {
 	}
 	var id int64
 	var name string
-	if _, err := pgx.ForEachRow(rows, []any{&id, nil, &name, nil, nil, nil, nil, nil}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&id, nil, &name, nil, nil, nil, nil, nil, nil, nil}, func() error {
 		names[id] = name
 		return nil
 	}); err != nil {

@@ -13,8 +13,8 @@ heads AS (
     FROM sized
 ),
 read_states AS (
-    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, receipt_seq, joined_seq)
-    SELECT n, id, @read_up_to, @read_up_to, 0
+    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, receipt_seq, joined_seq, member_index)
+    SELECT n, id, @read_up_to, @read_up_to, 0, n - 1
     FROM sized, generate_series(1, members) AS n
 )
 INSERT INTO message (channel_id, seq, id, sender_id, created_at, body)

@@ -14,8 +14,8 @@ heads AS (
     )
 ),
 read_states AS (
-    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-    SELECT person, @long_channel, 0, 0
+    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+    SELECT person, @long_channel, 0, 0, person
     FROM unnest(ARRAY[1, 2, 3, @latecomer::bigint]) AS person
 ),
 history AS (

@@ -19,8 +19,8 @@ heads AS (
     FROM listed
 ),
 read_states AS (
-    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-    SELECT person, id, n % 21, 0
+    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+    SELECT person, id, n % 21, 0, person
     FROM listed, unnest(ARRAY[1, 2, 3, @few_reader::bigint, @all_reader::bigint]) AS person
     WHERE n <= @few_badges OR person <> @few_reader
 ),

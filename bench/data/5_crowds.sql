@@ -30,14 +30,14 @@ heads AS (
     FROM sized
 ),
 read_states AS (
-    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-    SELECT id, shared, n % 6, 0
+    INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+    SELECT id, shared, n % 6, 0, id
     FROM viewers
     UNION ALL
-    SELECT id, id, n % 5, 0
+    SELECT id, id, n % 5, 0, id
     FROM viewers
     UNION ALL
-    SELECT @crowd_sender, id, 5, 0
+    SELECT @crowd_sender, id, 5, 0, @crowd_sender
     FROM sized
 )
 INSERT INTO message (channel_id, seq, id, sender_id, created_at, body)

@@ -277,7 +277,7 @@ func TestN18AReplicaTakesOver(t *testing.T) {
 	l := newLab(t)
 	replica := l.replicate()
 	primary := l.redis
-	l.work(newlyunread.WorkerConfig{}).Wake()
+	l.work(newlyunread.WorkerConfig{})
 	icons := l.icons(l.copies())
 	group := l.group(anna, ben, cleo)
 	l.send(ben, group)

@@ -64,8 +64,8 @@ func (m *mortal) KeepWorker(ctx context.Context, worker string, within time.Dura
 	return living, store, err
 }
 
-func (m *mortal) ForgetWorker(ctx context.Context, worker string) error {
-	return m.step("ForgetWorker", func() error { return m.Queue.ForgetWorker(ctx, worker) })
+func (m *mortal) ForgetWorker(ctx context.Context, worker string, settled []newlyunread.Partition) error {
+	return m.step("ForgetWorker", func() error { return m.Queue.ForgetWorker(ctx, worker, settled) })
 }
 
 func (m *mortal) BeginGeneration(ctx context.Context, lease newlyunread.Lease) (generation int64, newest newlyunread.Position, held bool, err error) {
@@ -165,9 +165,10 @@ func TestN17AReaderDiesAtEachStep(t *testing.T) {
 			m := mortalAt(l.store, l.copies(), fatal)
 			m.armed.Store(true)
 			dying, icons := l.icons(m), l.icons(l.copies())
-			for !m.dead() {
+			eventually(t, "it dies", func() bool {
 				l.shows(dying, anna, ben) // whatever becomes of the copy
-			}
+				return m.dead()
+			})
 			l.shows(icons, anna, ben)
 			l.send(cleo, group)
 			l.settle()

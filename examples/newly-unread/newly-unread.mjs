@@ -1,5 +1,5 @@
 // Shows what the messages icon counts: three people write to Ada, and it shows 3, live; she opens the messages screen, and
-// it shows 0, while her badges stay; Redis is emptied, and nothing changes.
+// it shows 0, while her badges stay; Redis is emptied, and nothing changes; and tidemark verify finds no drift.
 //
 //   make run                                          in one terminal
 //   node examples/newly-unread/newly-unread.mjs       in another
@@ -80,10 +80,15 @@ async function until(what, holds) {
   console.log(`${what.padEnd(52)} icon ${shown.label.padStart(3)}`);
 }
 
-// emptyRedis sends FLUSHALL to the Redis that the server has written down.
+// engines is where Postgres and Redis are, as the server has written it down.
+function engines() {
+  const { postgres, redis } = JSON.parse(readFileSync(join(dataDir, 'engines.json'), 'utf8'));
+  return { database: postgres.url, redis: redis.url };
+}
+
+// emptyRedis sends FLUSHALL to Redis.
 async function emptyRedis() {
-  const { redis } = JSON.parse(readFileSync(join(dataDir, 'engines.json'), 'utf8'));
-  const { hostname, port } = new URL(redis.url);
+  const { hostname, port } = new URL(engines().redis);
   await new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname, () => socket.write('FLUSHALL\r\n'));
     socket.once('data', (answer) => {
@@ -93,6 +98,14 @@ async function emptyRedis() {
     });
     socket.once('error', reject);
   });
+}
+
+// verify has everything compared with the truth: badges with the messages, and copies in Redis with Postgres.
+function verify() {
+  const { database, redis } = engines();
+  const { status, stdout, stderr } = spawnSync(program, ['verify', '--quiet', '--database-url', database, '--redis-url', redis], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`tidemark verify: ${stdout}${stderr}`);
+  console.log(`tidemark verify: ${stdout.trim()}`);
 }
 
 const ada = tokenOf('1', 'Ada');
@@ -134,6 +147,7 @@ try {
   await ask(ada, 'mutation ($asOf: Position) { acknowledge(asOf: $asOf) { count } }', { asOf: shown.asOf });
   await until('Ada opens the messages screen', () => shown.count === 0);
   if (JSON.stringify(await badges()) !== before) throw new Error('a badge has changed');
+  verify();
   console.log('No badge has changed. Each step showed what it had to.');
   process.exit(0);
 } catch (error) {

@@ -8,6 +8,7 @@ import (
 	"tidemark/internal/delivery"
 	"tidemark/internal/fault"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
 )
@@ -105,6 +106,18 @@ func NewDeviceSync(page delivery.ActionPage, later bool) DeviceSync {
 	return DeviceSync{page.Channels, page.StoreEpoch, pageInfo(page.Channels, key, later, page.HasNext)}
 }
 
+// Inspection is what support sees of a person, with a page of their badges.
+type Inspection struct {
+	inspect.Inspection
+	PageInfo PageInfo
+}
+
+// NewInspection returns the page; later says that it began after a cursor.
+func NewInspection(seen inspect.Inspection, later bool) Inspection {
+	key := func(e inspect.Explanation) int64 { return int64(e.ChannelID) }
+	return Inspection{seen, pageInfo(seen.Badges, key, later, seen.HasNext)}
+}
+
 // AfterActivity reads a cursor of Badges.
 func AfterActivity(cursor *string) (*int64, error) {
 	if cursor == nil {
@@ -117,7 +130,7 @@ func AfterActivity(cursor *string) (*int64, error) {
 // AfterUser reads a cursor of Users.
 func AfterUser(cursor *string) (id.User, error) { return after[id.User](cursor) }
 
-// AfterChannel reads a cursor of a DeviceSync.
+// AfterChannel reads a cursor of a DeviceSync or an Inspection.
 func AfterChannel(cursor *string) (id.Channel, error) { return after[id.Channel](cursor) }
 
 func after[T ~int64](cursor *string) (T, error) {

@@ -22,10 +22,12 @@ import (
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
 	"tidemark/internal/id"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 )
 
 // region    ***************************** api!.gotpl *****************************
@@ -43,6 +45,7 @@ type ResolverRoot interface {
 	Mutation() MutationResolver
 	NewlyUnreadSender() NewlyUnreadSenderResolver
 	Query() QueryResolver
+	ReadReceipt() ReadReceiptResolver
 	Subscription() SubscriptionResolver
 	Viewer() ViewerResolver
 }
@@ -77,6 +80,7 @@ type MutationResolver interface {
 	CreateChannel(ctx context.Context, input channel.New) (channel.Channel, error)
 	AddMembers(ctx context.Context, channelID string, userIds []string) (channel.Channel, error)
 	RemoveMember(ctx context.Context, channelID string, userID string) (*channel.Channel, error)
+	SetReadReceiptSharing(ctx context.Context, share bool) (person.Viewer, error)
 }
 type NewlyUnreadSenderResolver interface {
 	User(ctx context.Context, objs []*newlyunread.Sender) ([]person.Person, error)
@@ -88,16 +92,27 @@ type QueryResolver interface {
 	SyncChannel(ctx context.Context, channelID string, deviceID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string, limit int) (delivery.Sync, error)
 	SyncDevice(ctx context.Context, deviceID string, held []delivery.Confirmed, storeEpoch *string, first int, after *string) (connection.DeviceSync, error)
 	Channel(ctx context.Context, id string) (*channel.Channel, error)
+	ReadReceipt(ctx context.Context, channelID string, seq id.Seq) (receipt.Receipt, error)
+	ExplainBadge(ctx context.Context, channelID string, userID *string) (inspect.Explanation, error)
+	People(ctx context.Context, search string, first int) ([]person.Person, error)
+	Inspection(ctx context.Context, userID string, first int, after *string) (connection.Inspection, error)
+}
+type ReadReceiptResolver interface {
+	Readers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error)
+	UnreadMembers(ctx context.Context, obj *receipt.Receipt, first int, after *string) (connection.Users, error)
 }
 type SubscriptionResolver interface {
 	BadgeChanged(ctx context.Context, channelIds []string, includeMuted bool) (<-chan live.BadgeChange, error)
 	NewlyUnreadChanged(ctx context.Context, viewing bool) (<-chan newlyunread.Shown, error)
 	ChannelEvents(ctx context.Context, channelID string, after *id.Seq, sinceVersion *id.Seq, storeEpoch *string) (<-chan live.ChannelEvent, error)
+	ReceiptChanged(ctx context.Context, channelID string, seq id.Seq) (<-chan receipt.Receipt, error)
+	InspectionChanged(ctx context.Context, userID string) (<-chan inspect.Change, error)
 }
 type ViewerResolver interface {
 	DisplayName(ctx context.Context, obj *person.Viewer) (string, error)
 	NewlyUnreadCount(ctx context.Context, obj *person.Viewer) (int, error)
 	BadgeTotal(ctx context.Context, obj *person.Viewer) (readstate.Total, error)
+	SharesReadReceipts(ctx context.Context, obj *person.Viewer) (bool, error)
 }
 
 // endregion ************************** generated!.gotpl **************************
@@ -265,7 +280,8 @@ type Query {
   """
   How many different people wrote to the viewer since they acknowledged, which is what the messages icon shows: in direct
   channels, in groups of up to 100 members (the server may say otherwise), and wherever they were named; not in channels
-  that were muted then, unless named. To read changes nothing about it. first: how many senders to list, from 1 to 500.
+  that were muted then, unless named; and where the server is set so, not what came while they were connected. To read
+  changes nothing about it. first: how many senders to list, from 1 to 500.
   """
   newlyUnread(first: Int! = 10): NewlyUnread!
 
@@ -289,6 +305,31 @@ type Query {
 
   "A channel that the viewer is in. Null where they are not, and where there is none."
   channel(id: ID!): Channel
+
+  """
+  Who has read one message, and who has not, in a channel of any size. Any member may ask who joined before it was sent;
+  to others it is NOT_FOUND.
+  """
+  readReceipt(channelId: ID!, seq: Seq!): ReadReceipt!
+
+  """
+  "Why does my badge say 7?": every number that a badge is made of, what moved the cursor last, and a sentence that says
+  so. Of the viewer's own badge, or with userId, for the support role, of anybody's: others are FORBIDDEN, and the look is
+  logged. It costs more than the badge.
+  """
+  explainBadge(channelId: ID!, userId: ID): BadgeExplanation!
+
+  """
+  For the support role, FORBIDDEN to others, and logged: people by their number, or by how their name begins, whatever its
+  case. first: from 1 to 500.
+  """
+  people(search: String!, first: Int! = 20): [User!]!
+
+  """
+  For the support role, FORBIDDEN to others, and logged: one person's numbers, as all their devices have to show them. The
+  badges come in the order of the channels' ids, muted ones too. first: from 1 to 500 badges.
+  """
+  inspection(userId: ID!, first: Int! = 100, after: String): Inspection!
 }
 
 type Mutation {
@@ -370,6 +411,12 @@ type Mutation {
   another's. Nobody leaves a DIRECT channel. Null where the viewer is no longer a member.
   """
   removeMember(channelId: ID!, userId: ID!): Channel
+
+  """
+  Whether the viewer shares read receipts. Where not, others do not see that the viewer has read, and the viewer does not
+  see who else has; badges are as before. Shared again, it shows how far they have read by now.
+  """
+  setReadReceiptSharing(share: Boolean!): Viewer!
 }
 
 """
@@ -403,6 +450,18 @@ type Subscription {
   stream of one who leaves.
   """
   channelEvents(channelId: ID!, after: Seq, sinceVersion: Seq, storeEpoch: ID): ChannelEvent!
+
+  """
+  What readReceipt says: at first, and whenever it changes. A slow reader gets the newest. readers and unreadMembers are
+  looked up for each event that asks for them. The stream of one who leaves ends with NOT_FOUND.
+  """
+  receiptChanged(channelId: ID!, seq: Seq!): ReadReceipt!
+
+  """
+  For the support role, FORBIDDEN to others, and logged: says whenever a badge of a person changes, or who is newly unread
+  to them, and once at the beginning. Ask for their inspection then. What devices confirm is not told.
+  """
+  inspectionChanged(userId: ID!): InspectionChange!
 }
 
 "The signed-in person."
@@ -415,6 +474,8 @@ type Viewer {
   newlyUnreadCount: Int!
   "What the app's icon shows: over all channels that are not muted."
   badgeTotal: BadgeTotal!
+  "As setReadReceiptSharing was told; true before."
+  sharesReadReceipts: Boolean!
 }
 
 "A person as others see them."
@@ -436,6 +497,11 @@ type Channel {
   memberCount: Int!
   "Seq of the newest message, 0 where there is none."
   highWaterSeq: Seq!
+  """
+  How far the other person of a DIRECT channel has read, which is never back, also after a markUnread. Null in groups, and
+  where one of the two does not share read receipts.
+  """
+  peerReadSeq: Seq
   "Who is in it, in the order of their ids. first: from 1 to 500."
   members(first: Int! = 100, after: String): UserConnection!
   """
@@ -554,6 +620,99 @@ type UnreadCount {
   label: String!
 }
 
+"What moved a cursor."
+enum ReadMove {
+  "The person came to the channel, or came back: the cursor begins at its newest message."
+  JOINED
+  "A markRead or markManyRead."
+  MARK_READ
+  "A markUnread."
+  MARK_UNREAD
+  "They sent a message, and have read what came before it."
+  SENT
+}
+
+"""
+All that a badge is made of, at one moment. It adds up: unreadUpperBound is highWaterSeq less lastReadSeq, and that is
+unread (exact, where it is not capped), deletedInGap and ownInGap together.
+"""
+type BadgeExplanation {
+  "The channel that the badge counts."
+  channelId: ID!
+  "What the channel is called, as the person sees it."
+  channelName: String!
+  "Whose badge it is."
+  userId: ID!
+  "Seq of the channel's newest message."
+  highWaterSeq: Seq!
+  "The person has read up to here."
+  lastReadSeq: Seq!
+  "The furthest that they have ever read, which is what others see of it. A markUnread leaves it."
+  receiptSeq: Seq!
+  "The newest message when they joined. Nothing up to it counts."
+  joinedSeq: Seq!
+  "The badge's version. A device that shows another number has to have a smaller one."
+  version: Seq!
+  "How often they have marked it unread. A markRead from before the last time is void."
+  readEpoch: Int!
+  "Whether the channel is left out of lists and totals."
+  muted: Boolean!
+  "highWaterSeq - lastReadSeq, never below 0."
+  unreadUpperBound: Int!
+  "What the badge says. cap: from 1 to 10,000."
+  unread(cap: Int! = 99): UnreadCount!
+  "How many of those name the person. cap: from 1 to 10,000."
+  mentions(cap: Int! = 99): UnreadCount!
+  "Messages after the cursor that were deleted."
+  deletedInGap: Int!
+  "Messages after the cursor that are the person's own and not deleted, as there are after a markUnread."
+  ownInGap: Int!
+  "When the cursor moved last, or the person joined."
+  lastMovedAt: Time
+  "The device that moved it, where it said which it is."
+  lastMovedByDeviceId: ID
+  "What moved it."
+  lastMovedBy: ReadMove!
+  "What the person's devices have confirmed of the channel, the last one first, at most 100. It moves no badge."
+  devices: [DeviceCursor!]!
+  "The subtraction in one sentence, said to the person: to be read out."
+  summary: String!
+}
+
+"A person's numbers."
+type Inspection {
+  "Who they are."
+  person: User!
+  "What the app's icon shows."
+  total: BadgeTotal!
+  "What the messages icon shows, and when it was opened last."
+  newlyUnread: NewlyUnread!
+  "Their devices, the one that confirmed last first, at most 100."
+  devices: [Device!]!
+  "A page of the explanations of their badges."
+  badges: [BadgeExplanation!]!
+  "Where the page stands among all."
+  pageInfo: PageInfo!
+}
+
+"An installation of an app that has confirmed what it holds."
+type Device {
+  "As it calls itself."
+  id: ID!
+  "When it confirmed last, by the server's clock."
+  lastConfirmedAt: Time!
+  "In how many channels it holds something."
+  channels: Int!
+}
+
+"Something of a person's numbers has changed."
+type InspectionChange {
+  "Whose."
+  userId: ID!
+  "Where a badge has changed, come or gone; at the beginning, all. Empty where it is the messages icon alone."
+  channelIds: [ID!]!
+}
+
 "A page of badges."
 type BadgeConnection {
   "The badges with their cursors."
@@ -625,7 +784,7 @@ type NewlyUnread {
 type NewlyUnreadSender {
   "Who they are."
   user: User!
-  "About when they wrote last, of what counts."
+  "About when they wrote last, of what counts. It may be older by as much as the server is set to save writes for: 30 seconds."
   latestAt: Time!
 }
 
@@ -639,6 +798,28 @@ type PageInfo {
   startCursor: String
   "The cursor of the last entry, for ` + "`" + `after` + "`" + `; null on an empty page."
   endCursor: String
+}
+
+"""
+Who has read a message. It is about the members who have been in the channel without a break since before it was sent,
+other than its sender and those who do not share read receipts. That somebody has read is never taken back, be it by a
+markUnread. To a viewer who does not share read receipts all of it is 0, false and empty.
+"""
+type ReadReceipt {
+  "The channel of the message."
+  channelId: ID!
+  "The message."
+  seq: Seq!
+  "How many have read it."
+  readCount: Int!
+  "How many there are to read it."
+  audienceCount: Int!
+  "Whether all of them have, and there is somebody."
+  allRead: Boolean!
+  "Who has read it, in the order of their ids. first: from 1 to 500."
+  readers(first: Int! = 50, after: String): UserConnection!
+  "Who has not, in the order of their ids. first: from 1 to 500."
+  unreadMembers(first: Int! = 50, after: String): UserConnection!
 }
 
 "A page of people."
@@ -885,6 +1066,52 @@ func (ec *executionContext) childFields_BadgeEdge(ctx context.Context, field gra
 	return nil, fmt.Errorf("no field named %q was found under type BadgeEdge", field.Name)
 }
 
+func (ec *executionContext) childFields_BadgeExplanation(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channelId":
+		return ec.fieldContext_BadgeExplanation_channelId(ctx, field)
+	case "channelName":
+		return ec.fieldContext_BadgeExplanation_channelName(ctx, field)
+	case "userId":
+		return ec.fieldContext_BadgeExplanation_userId(ctx, field)
+	case "highWaterSeq":
+		return ec.fieldContext_BadgeExplanation_highWaterSeq(ctx, field)
+	case "lastReadSeq":
+		return ec.fieldContext_BadgeExplanation_lastReadSeq(ctx, field)
+	case "receiptSeq":
+		return ec.fieldContext_BadgeExplanation_receiptSeq(ctx, field)
+	case "joinedSeq":
+		return ec.fieldContext_BadgeExplanation_joinedSeq(ctx, field)
+	case "version":
+		return ec.fieldContext_BadgeExplanation_version(ctx, field)
+	case "readEpoch":
+		return ec.fieldContext_BadgeExplanation_readEpoch(ctx, field)
+	case "muted":
+		return ec.fieldContext_BadgeExplanation_muted(ctx, field)
+	case "unreadUpperBound":
+		return ec.fieldContext_BadgeExplanation_unreadUpperBound(ctx, field)
+	case "unread":
+		return ec.fieldContext_BadgeExplanation_unread(ctx, field)
+	case "mentions":
+		return ec.fieldContext_BadgeExplanation_mentions(ctx, field)
+	case "deletedInGap":
+		return ec.fieldContext_BadgeExplanation_deletedInGap(ctx, field)
+	case "ownInGap":
+		return ec.fieldContext_BadgeExplanation_ownInGap(ctx, field)
+	case "lastMovedAt":
+		return ec.fieldContext_BadgeExplanation_lastMovedAt(ctx, field)
+	case "lastMovedByDeviceId":
+		return ec.fieldContext_BadgeExplanation_lastMovedByDeviceId(ctx, field)
+	case "lastMovedBy":
+		return ec.fieldContext_BadgeExplanation_lastMovedBy(ctx, field)
+	case "devices":
+		return ec.fieldContext_BadgeExplanation_devices(ctx, field)
+	case "summary":
+		return ec.fieldContext_BadgeExplanation_summary(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type BadgeExplanation", field.Name)
+}
+
 func (ec *executionContext) childFields_BadgeTotal(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "unread":
@@ -909,12 +1136,26 @@ func (ec *executionContext) childFields_Channel(ctx context.Context, field graph
 		return ec.fieldContext_Channel_memberCount(ctx, field)
 	case "highWaterSeq":
 		return ec.fieldContext_Channel_highWaterSeq(ctx, field)
+	case "peerReadSeq":
+		return ec.fieldContext_Channel_peerReadSeq(ctx, field)
 	case "members":
 		return ec.fieldContext_Channel_members(ctx, field)
 	case "messages":
 		return ec.fieldContext_Channel_messages(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Channel", field.Name)
+}
+
+func (ec *executionContext) childFields_Device(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "id":
+		return ec.fieldContext_Device_id(ctx, field)
+	case "lastConfirmedAt":
+		return ec.fieldContext_Device_lastConfirmedAt(ctx, field)
+	case "channels":
+		return ec.fieldContext_Device_channels(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Device", field.Name)
 }
 
 func (ec *executionContext) childFields_DeviceChannelSync(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -955,6 +1196,34 @@ func (ec *executionContext) childFields_DeviceSync(ctx context.Context, field gr
 		return ec.fieldContext_DeviceSync_pageInfo(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type DeviceSync", field.Name)
+}
+
+func (ec *executionContext) childFields_Inspection(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "person":
+		return ec.fieldContext_Inspection_person(ctx, field)
+	case "total":
+		return ec.fieldContext_Inspection_total(ctx, field)
+	case "newlyUnread":
+		return ec.fieldContext_Inspection_newlyUnread(ctx, field)
+	case "devices":
+		return ec.fieldContext_Inspection_devices(ctx, field)
+	case "badges":
+		return ec.fieldContext_Inspection_badges(ctx, field)
+	case "pageInfo":
+		return ec.fieldContext_Inspection_pageInfo(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type Inspection", field.Name)
+}
+
+func (ec *executionContext) childFields_InspectionChange(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "userId":
+		return ec.fieldContext_InspectionChange_userId(ctx, field)
+	case "channelIds":
+		return ec.fieldContext_InspectionChange_channelIds(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type InspectionChange", field.Name)
 }
 
 func (ec *executionContext) childFields_MarkReadResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
@@ -1035,6 +1304,26 @@ func (ec *executionContext) childFields_PageInfo(ctx context.Context, field grap
 	return nil, fmt.Errorf("no field named %q was found under type PageInfo", field.Name)
 }
 
+func (ec *executionContext) childFields_ReadReceipt(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+	switch field.Name {
+	case "channelId":
+		return ec.fieldContext_ReadReceipt_channelId(ctx, field)
+	case "seq":
+		return ec.fieldContext_ReadReceipt_seq(ctx, field)
+	case "readCount":
+		return ec.fieldContext_ReadReceipt_readCount(ctx, field)
+	case "audienceCount":
+		return ec.fieldContext_ReadReceipt_audienceCount(ctx, field)
+	case "allRead":
+		return ec.fieldContext_ReadReceipt_allRead(ctx, field)
+	case "readers":
+		return ec.fieldContext_ReadReceipt_readers(ctx, field)
+	case "unreadMembers":
+		return ec.fieldContext_ReadReceipt_unreadMembers(ctx, field)
+	}
+	return nil, fmt.Errorf("no field named %q was found under type ReadReceipt", field.Name)
+}
+
 func (ec *executionContext) childFields_SendMessageResult(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 	switch field.Name {
 	case "message":
@@ -1101,6 +1390,8 @@ func (ec *executionContext) childFields_Viewer(ctx context.Context, field graphq
 		return ec.fieldContext_Viewer_newlyUnreadCount(ctx, field)
 	case "badgeTotal":
 		return ec.fieldContext_Viewer_badgeTotal(ctx, field)
+	case "sharesReadReceipts":
+		return ec.fieldContext_Viewer_sharesReadReceipts(ctx, field)
 	}
 	return nil, fmt.Errorf("no field named %q was found under type Viewer", field.Name)
 }
@@ -1220,6 +1511,34 @@ func (ec *executionContext) childFields___Type(ctx context.Context, field graphq
 // endregion ************************** internal!.gotpl ***************************
 
 // region    ***************************** args.gotpl *****************************
+
+func (ec *executionContext) field_BadgeExplanation_mentions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "cap",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["cap"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_BadgeExplanation_unread_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "cap",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["cap"] = arg0
+	return args, nil
+}
 
 func (ec *executionContext) field_BadgeTotal_mentions_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
@@ -1617,6 +1936,20 @@ func (ec *executionContext) field_Mutation_setMuted_args(ctx context.Context, ra
 	return args, nil
 }
 
+func (ec *executionContext) field_Mutation_setReadReceiptSharing_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "share",
+		func(ctx context.Context, v any) (bool, error) {
+			return ec.unmarshalNBoolean2bool(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["share"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Query___type_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1683,6 +2016,58 @@ func (ec *executionContext) field_Query_channel_args(ctx context.Context, rawArg
 	return args, nil
 }
 
+func (ec *executionContext) field_Query_explainBadge_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "userId",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOID2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["userId"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_inspection_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "userId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["userId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	arg2, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg2
+	return args, nil
+}
+
 func (ec *executionContext) field_Query_newlyUnread_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1694,6 +2079,50 @@ func (ec *executionContext) field_Query_newlyUnread_args(ctx context.Context, ra
 		return nil, err
 	}
 	args["first"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_people_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "search",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNString2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["search"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_Query_readReceipt_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "seq",
+		func(ctx context.Context, v any) (id.Seq, error) {
+			return ec.unmarshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seq"] = arg1
 	return args, nil
 }
 
@@ -1797,6 +2226,50 @@ func (ec *executionContext) field_Query_syncDevice_args(ctx context.Context, raw
 	return args, nil
 }
 
+func (ec *executionContext) field_ReadReceipt_readers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
+func (ec *executionContext) field_ReadReceipt_unreadMembers_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "first",
+		func(ctx context.Context, v any) (int, error) {
+			return ec.unmarshalNInt2int(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["first"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "after",
+		func(ctx context.Context, v any) (*string, error) {
+			return ec.unmarshalOString2ᚖstring(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["after"] = arg1
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_badgeChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1857,6 +2330,20 @@ func (ec *executionContext) field_Subscription_channelEvents_args(ctx context.Co
 	return args, nil
 }
 
+func (ec *executionContext) field_Subscription_inspectionChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "userId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["userId"] = arg0
+	return args, nil
+}
+
 func (ec *executionContext) field_Subscription_newlyUnreadChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
 	var err error
 	args := map[string]any{}
@@ -1868,6 +2355,28 @@ func (ec *executionContext) field_Subscription_newlyUnreadChanged_args(ctx conte
 		return nil, err
 	}
 	args["viewing"] = arg0
+	return args, nil
+}
+
+func (ec *executionContext) field_Subscription_receiptChanged_args(ctx context.Context, rawArgs map[string]any) (map[string]any, error) {
+	var err error
+	args := map[string]any{}
+	arg0, err := graphql.ProcessArgField(ctx, rawArgs, "channelId",
+		func(ctx context.Context, v any) (string, error) {
+			return ec.unmarshalNID2string(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["channelId"] = arg0
+	arg1, err := graphql.ProcessArgField(ctx, rawArgs, "seq",
+		func(ctx context.Context, v any) (id.Seq, error) {
+			return ec.unmarshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, v)
+		})
+	if err != nil {
+		return nil, err
+	}
+	args["seq"] = arg1
 	return args, nil
 }
 
@@ -2588,6 +3097,517 @@ func (ec *executionContext) fieldContext_BadgeEdge_cursor(_ context.Context, fie
 	return graphql.NewScalarFieldContext("BadgeEdge", field, true, false, "String")
 }
 
+func (ec *executionContext) _BadgeExplanation_channelId(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_channelId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Channel) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_channelId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _BadgeExplanation_channelName(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_channelName(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelName, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_channelName(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "String")
+}
+
+func (ec *executionContext) _BadgeExplanation_userId(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_userId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.User) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐUser(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_userId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _BadgeExplanation_highWaterSeq(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_highWaterSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.HighWaterSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_highWaterSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _BadgeExplanation_lastReadSeq(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_lastReadSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastReadSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_lastReadSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _BadgeExplanation_receiptSeq(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_receiptSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReceiptSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_receiptSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _BadgeExplanation_joinedSeq(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_joinedSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.JoinedSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_joinedSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _BadgeExplanation_version(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_version(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Version(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_version(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, true, false, "Seq")
+}
+
+func (ec *executionContext) _BadgeExplanation_readEpoch(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_readEpoch(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadEpoch, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_readEpoch(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Int")
+}
+
+func (ec *executionContext) _BadgeExplanation_muted(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_muted(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Muted, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_muted(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Boolean")
+}
+
+func (ec *executionContext) _BadgeExplanation_unreadUpperBound(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_unreadUpperBound(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UnreadUpperBound(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_unreadUpperBound(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, true, false, "Int")
+}
+
+func (ec *executionContext) _BadgeExplanation_unread(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_unread(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return obj.Unread(fc.Args["cap"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v readstate.Count) graphql.Marshaler {
+			return ec.marshalNUnreadCount2tidemarkᚋinternalᚋreadstateᚐCount(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_unread(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BadgeExplanation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UnreadCount(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_BadgeExplanation_unread_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BadgeExplanation_mentions(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_mentions(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return obj.Mentions(fc.Args["cap"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v readstate.Count) graphql.Marshaler {
+			return ec.marshalNUnreadCount2tidemarkᚋinternalᚋreadstateᚐCount(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_mentions(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BadgeExplanation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UnreadCount(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_BadgeExplanation_mentions_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BadgeExplanation_deletedInGap(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_deletedInGap(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.DeletedInGap, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_deletedInGap(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Int")
+}
+
+func (ec *executionContext) _BadgeExplanation_ownInGap(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_ownInGap(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.OwnInGap, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_ownInGap(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Int")
+}
+
+func (ec *executionContext) _BadgeExplanation_lastMovedAt(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_lastMovedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastMovedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalOTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_lastMovedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "Time")
+}
+
+func (ec *executionContext) _BadgeExplanation_lastMovedByDeviceId(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_lastMovedByDeviceId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastMovedByDeviceID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *id.Device) graphql.Marshaler {
+			return ec.marshalOID2ᚖtidemarkᚋinternalᚋidᚐDevice(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_lastMovedByDeviceId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "ID")
+}
+
+func (ec *executionContext) _BadgeExplanation_lastMovedBy(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_lastMovedBy(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastMovedBy, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v inspect.Move) graphql.Marshaler {
+			return ec.marshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_lastMovedBy(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, false, false, "ReadMove")
+}
+
+func (ec *executionContext) _BadgeExplanation_devices(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_devices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Devices, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []delivery.Recorded) graphql.Marshaler {
+			return ec.marshalNDeviceCursor2ᚕtidemarkᚋinternalᚋdeliveryᚐRecordedᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_devices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "BadgeExplanation",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_DeviceCursor(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _BadgeExplanation_summary(ctx context.Context, field graphql.CollectedField, obj *inspect.Explanation) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_BadgeExplanation_summary(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Summary(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v string) graphql.Marshaler {
+			return ec.marshalNString2string(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_BadgeExplanation_summary(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("BadgeExplanation", field, true, false, "String")
+}
+
 func (ec *executionContext) _BadgeTotal_unread(ctx context.Context, field graphql.CollectedField, obj *readstate.Total) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -2811,6 +3831,29 @@ func (ec *executionContext) _Channel_highWaterSeq(ctx context.Context, field gra
 	)
 }
 func (ec *executionContext) fieldContext_Channel_highWaterSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Channel", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _Channel_peerReadSeq(ctx context.Context, field graphql.CollectedField, obj *channel.Channel) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Channel_peerReadSeq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PeerReadSeq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v *id.Seq) graphql.Marshaler {
+			return ec.marshalOSeq2ᚖtidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		false,
+	)
+}
+func (ec *executionContext) fieldContext_Channel_peerReadSeq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
 	return graphql.NewScalarFieldContext("Channel", field, false, false, "Seq")
 }
 
@@ -3283,6 +4326,75 @@ func (ec *executionContext) fieldContext_ChannelResync_badge(_ context.Context, 
 	return fc, nil
 }
 
+func (ec *executionContext) _Device_id(ctx context.Context, field graphql.CollectedField, obj *inspect.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_id(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Device) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐDevice(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_id(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, "ID")
+}
+
+func (ec *executionContext) _Device_lastConfirmedAt(ctx context.Context, field graphql.CollectedField, obj *inspect.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_lastConfirmedAt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.LastConfirmedAt, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v time.Time) graphql.Marshaler {
+			return ec.marshalNTime2timeᚐTime(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_lastConfirmedAt(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, "Time")
+}
+
+func (ec *executionContext) _Device_channels(ctx context.Context, field graphql.CollectedField, obj *inspect.Device) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Device_channels(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Channels, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Device_channels(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Device", field, false, false, "Int")
+}
+
 func (ec *executionContext) _DeviceChannelSync_channelId(ctx context.Context, field graphql.CollectedField, obj *delivery.ChannelAction) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -3552,6 +4664,244 @@ func (ec *executionContext) fieldContext_DeviceSync_pageInfo(_ context.Context, 
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_person(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_person(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Person, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v person.Person) graphql.Marshaler {
+			return ec.marshalNUser2tidemarkᚋinternalᚋpersonᚐPerson(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_person(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_User(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_total(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_total(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Total, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v readstate.Total) graphql.Marshaler {
+			return ec.marshalNBadgeTotal2tidemarkᚋinternalᚋreadstateᚐTotal(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_total(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BadgeTotal(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_newlyUnread(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_newlyUnread(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.NewlyUnread, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v newlyunread.Shown) graphql.Marshaler {
+			return ec.marshalNNewlyUnread2tidemarkᚋinternalᚋnewlyunreadᚐShown(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_newlyUnread(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_NewlyUnread(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_devices(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_devices(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Devices, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []inspect.Device) graphql.Marshaler {
+			return ec.marshalNDevice2ᚕtidemarkᚋinternalᚋinspectᚐDeviceᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_devices(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Device(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_badges(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_badges(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Badges, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []inspect.Explanation) graphql.Marshaler {
+			return ec.marshalNBadgeExplanation2ᚕtidemarkᚋinternalᚋinspectᚐExplanationᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_badges(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BadgeExplanation(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Inspection_pageInfo(ctx context.Context, field graphql.CollectedField, obj *connection.Inspection) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Inspection_pageInfo(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.PageInfo, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.PageInfo) graphql.Marshaler {
+			return ec.marshalNPageInfo2tidemarkᚋgraphᚋconnectionᚐPageInfo(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Inspection_pageInfo(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Inspection",
+		Field:      field,
+		IsMethod:   false,
+		IsResolver: false,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_PageInfo(ctx, field)
+		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _InspectionChange_userId(ctx context.Context, field graphql.CollectedField, obj *inspect.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InspectionChange_userId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.UserID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.User) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐUser(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InspectionChange_userId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InspectionChange", field, false, false, "ID")
+}
+
+func (ec *executionContext) _InspectionChange_channelIds(ctx context.Context, field graphql.CollectedField, obj *inspect.Change) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_InspectionChange_channelIds(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelIDs, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []id.Channel) graphql.Marshaler {
+			return ec.marshalNID2ᚕtidemarkᚋinternalᚋidᚐChannelᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_InspectionChange_channelIds(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("InspectionChange", field, false, false, "ID")
 }
 
 func (ec *executionContext) _MarkReadResult_channelId(ctx context.Context, field graphql.CollectedField, obj *readstate.Result) (ret graphql.Marshaler) {
@@ -4500,6 +5850,50 @@ func (ec *executionContext) fieldContext_Mutation_removeMember(ctx context.Conte
 	return fc, nil
 }
 
+func (ec *executionContext) _Mutation_setReadReceiptSharing(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Mutation_setReadReceiptSharing(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Mutation().SetReadReceiptSharing(ctx, fc.Args["share"].(bool))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v person.Viewer) graphql.Marshaler {
+			return ec.marshalNViewer2tidemarkᚋinternalᚋpersonᚐViewer(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Mutation_setReadReceiptSharing(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Mutation",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Viewer(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Mutation_setReadReceiptSharing_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _NewlyUnread_count(ctx context.Context, field graphql.CollectedField, obj *newlyunread.Shown) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5069,6 +6463,182 @@ func (ec *executionContext) fieldContext_Query_channel(ctx context.Context, fiel
 	return fc, nil
 }
 
+func (ec *executionContext) _Query_readReceipt(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_readReceipt(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ReadReceipt(ctx, fc.Args["channelId"].(string), fc.Args["seq"].(id.Seq))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+			return ec.marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_readReceipt(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReadReceipt(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_readReceipt_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_explainBadge(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_explainBadge(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().ExplainBadge(ctx, fc.Args["channelId"].(string), fc.Args["userId"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v inspect.Explanation) graphql.Marshaler {
+			return ec.marshalNBadgeExplanation2tidemarkᚋinternalᚋinspectᚐExplanation(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_explainBadge(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_BadgeExplanation(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_explainBadge_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_people(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_people(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().People(ctx, fc.Args["search"].(string), fc.Args["first"].(int))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v []person.Person) graphql.Marshaler {
+			return ec.marshalNUser2ᚕtidemarkᚋinternalᚋpersonᚐPersonᚄ(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_people(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_User(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_people_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Query_inspection(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Query_inspection(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Query().Inspection(ctx, fc.Args["userId"].(string), fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.Inspection) graphql.Marshaler {
+			return ec.marshalNInspection2tidemarkᚋgraphᚋconnectionᚐInspection(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Query_inspection(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Query",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_Inspection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Query_inspection_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
 func (ec *executionContext) _Query___type(ctx context.Context, field graphql.CollectedField) (ret graphql.Marshaler) {
 	return graphql.ResolveField(
 		ctx,
@@ -5141,6 +6711,209 @@ func (ec *executionContext) fieldContext_Query___schema(_ context.Context, field
 		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
 			return ec.childFields___Schema(ctx, field)
 		},
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReadReceipt_channelId(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_channelId(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ChannelID, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Channel) graphql.Marshaler {
+			return ec.marshalNID2tidemarkᚋinternalᚋidᚐChannel(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_channelId(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "ID")
+}
+
+func (ec *executionContext) _ReadReceipt_seq(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_seq(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.Seq, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v id.Seq) graphql.Marshaler {
+			return ec.marshalNSeq2tidemarkᚋinternalᚋidᚐSeq(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_seq(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Seq")
+}
+
+func (ec *executionContext) _ReadReceipt_readCount(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_readCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.ReadCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_readCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReadReceipt_audienceCount(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_audienceCount(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AudienceCount, nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v int) graphql.Marshaler {
+			return ec.marshalNInt2int(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_audienceCount(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, false, false, "Int")
+}
+
+func (ec *executionContext) _ReadReceipt_allRead(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_allRead(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return obj.AllRead(), nil
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_allRead(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("ReadReceipt", field, true, false, "Boolean")
+}
+
+func (ec *executionContext) _ReadReceipt_readers(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_readers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ReadReceipt().Readers(ctx, obj, fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.Users) graphql.Marshaler {
+			return ec.marshalNUserConnection2tidemarkᚋgraphᚋconnectionᚐUsers(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_readers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReadReceipt",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ReadReceipt_readers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _ReadReceipt_unreadMembers(ctx context.Context, field graphql.CollectedField, obj *receipt.Receipt) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_ReadReceipt_unreadMembers(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.ReadReceipt().UnreadMembers(ctx, obj, fc.Args["first"].(int), fc.Args["after"].(*string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v connection.Users) graphql.Marshaler {
+			return ec.marshalNUserConnection2tidemarkᚋgraphᚋconnectionᚐUsers(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_ReadReceipt_unreadMembers(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "ReadReceipt",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_UserConnection(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_ReadReceipt_unreadMembers_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
 	}
 	return fc, nil
 }
@@ -5404,6 +7177,94 @@ func (ec *executionContext) fieldContext_Subscription_channelEvents(ctx context.
 	}()
 	ctx = graphql.WithFieldContext(ctx, fc)
 	if fc.Args, err = ec.field_Subscription_channelEvents_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_receiptChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_receiptChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().ReceiptChanged(ctx, fc.Args["channelId"].(string), fc.Args["seq"].(id.Seq))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+			return ec.marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_receiptChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_ReadReceipt(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_receiptChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
+		ec.Error(ctx, err)
+		return fc, err
+	}
+	return fc, nil
+}
+
+func (ec *executionContext) _Subscription_inspectionChanged(ctx context.Context, field graphql.CollectedField) (ret func(ctx context.Context) graphql.Marshaler) {
+	return graphql.ResolveFieldStream(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Subscription_inspectionChanged(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			fc := graphql.GetFieldContext(ctx)
+			return ec.Resolvers.Subscription().InspectionChanged(ctx, fc.Args["userId"].(string))
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v inspect.Change) graphql.Marshaler {
+			return ec.marshalNInspectionChange2tidemarkᚋinternalᚋinspectᚐChange(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Subscription_inspectionChanged(ctx context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	fc = &graphql.FieldContext{
+		Object:     "Subscription",
+		Field:      field,
+		IsMethod:   true,
+		IsResolver: true,
+		Child: func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.childFields_InspectionChange(ctx, field)
+		},
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = ec.Recover(ctx, r)
+			ec.Error(ctx, err)
+		}
+	}()
+	ctx = graphql.WithFieldContext(ctx, fc)
+	if fc.Args, err = ec.field_Subscription_inspectionChanged_args(ctx, field.ArgumentMap(ec.Variables)); err != nil {
 		ec.Error(ctx, err)
 		return fc, err
 	}
@@ -5775,6 +7636,29 @@ func (ec *executionContext) fieldContext_Viewer_badgeTotal(_ context.Context, fi
 		},
 	}
 	return fc, nil
+}
+
+func (ec *executionContext) _Viewer_sharesReadReceipts(ctx context.Context, field graphql.CollectedField, obj *person.Viewer) (ret graphql.Marshaler) {
+	return graphql.ResolveField(
+		ctx,
+		ec.OperationContext,
+		field,
+		func(ctx context.Context, field graphql.CollectedField) (*graphql.FieldContext, error) {
+			return ec.fieldContext_Viewer_sharesReadReceipts(ctx, field)
+		},
+		func(ctx context.Context) (any, error) {
+			return ec.Resolvers.Viewer().SharesReadReceipts(ctx, obj)
+		},
+		nil,
+		func(ctx context.Context, selections ast.SelectionSet, v bool) graphql.Marshaler {
+			return ec.marshalNBoolean2bool(ctx, selections, v)
+		},
+		true,
+		true,
+	)
+}
+func (ec *executionContext) fieldContext_Viewer_sharesReadReceipts(_ context.Context, field graphql.CollectedField) (fc *graphql.FieldContext, err error) {
+	return graphql.NewScalarFieldContext("Viewer", field, true, true, "Boolean")
 }
 
 func (ec *executionContext) ___Directive_name(ctx context.Context, field graphql.CollectedField, obj *introspection.Directive) (ret graphql.Marshaler) {
@@ -7307,6 +9191,134 @@ func (ec *executionContext) _BadgeEdge(ctx context.Context, sel ast.SelectionSet
 	return out
 }
 
+var badgeExplanationImplementors = []string{"BadgeExplanation"}
+
+func (ec *executionContext) _BadgeExplanation(ctx context.Context, sel ast.SelectionSet, obj *inspect.Explanation) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, badgeExplanationImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("BadgeExplanation")
+		case "channelId":
+			out.Values[i] = ec._BadgeExplanation_channelId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "channelName":
+			out.Values[i] = ec._BadgeExplanation_channelName(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "userId":
+			out.Values[i] = ec._BadgeExplanation_userId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "highWaterSeq":
+			out.Values[i] = ec._BadgeExplanation_highWaterSeq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastReadSeq":
+			out.Values[i] = ec._BadgeExplanation_lastReadSeq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "receiptSeq":
+			out.Values[i] = ec._BadgeExplanation_receiptSeq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "joinedSeq":
+			out.Values[i] = ec._BadgeExplanation_joinedSeq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "version":
+			out.Values[i] = ec._BadgeExplanation_version(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "readEpoch":
+			out.Values[i] = ec._BadgeExplanation_readEpoch(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "muted":
+			out.Values[i] = ec._BadgeExplanation_muted(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unreadUpperBound":
+			out.Values[i] = ec._BadgeExplanation_unreadUpperBound(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "unread":
+			out.Values[i] = ec._BadgeExplanation_unread(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "mentions":
+			out.Values[i] = ec._BadgeExplanation_mentions(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "deletedInGap":
+			out.Values[i] = ec._BadgeExplanation_deletedInGap(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "ownInGap":
+			out.Values[i] = ec._BadgeExplanation_ownInGap(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastMovedAt":
+			out.Values[i] = ec._BadgeExplanation_lastMovedAt(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "lastMovedByDeviceId":
+			out.Values[i] = ec._BadgeExplanation_lastMovedByDeviceId(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
+				out.Invalids++
+			}
+		case "lastMovedBy":
+			out.Values[i] = ec._BadgeExplanation_lastMovedBy(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "devices":
+			out.Values[i] = ec._BadgeExplanation_devices(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "summary":
+			out.Values[i] = ec._BadgeExplanation_summary(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var badgeTotalImplementors = []string{"BadgeTotal"}
 
 func (ec *executionContext) _BadgeTotal(ctx context.Context, sel ast.SelectionSet, obj *readstate.Total) graphql.Marshaler {
@@ -7384,6 +9396,11 @@ func (ec *executionContext) _Channel(ctx context.Context, sel ast.SelectionSet, 
 		case "highWaterSeq":
 			out.Values[i] = ec._Channel_highWaterSeq(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "peerReadSeq":
+			out.Values[i] = ec._Channel_peerReadSeq(ctx, field, obj)
+			if out.Values[i] == graphql.RequiredNull {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
 		case "members":
@@ -7546,6 +9563,49 @@ func (ec *executionContext) _ChannelResync(ctx context.Context, sel ast.Selectio
 	return out
 }
 
+var deviceImplementors = []string{"Device"}
+
+func (ec *executionContext) _Device(ctx context.Context, sel ast.SelectionSet, obj *inspect.Device) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, deviceImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Device")
+		case "id":
+			out.Values[i] = ec._Device_id(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "lastConfirmedAt":
+			out.Values[i] = ec._Device_lastConfirmedAt(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "channels":
+			out.Values[i] = ec._Device_channels(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
 var deviceChannelSyncImplementors = []string{"DeviceChannelSync"}
 
 func (ec *executionContext) _DeviceChannelSync(ctx context.Context, sel ast.SelectionSet, obj *delivery.ChannelAction) graphql.Marshaler {
@@ -7665,6 +9725,102 @@ func (ec *executionContext) _DeviceSync(ctx context.Context, sel ast.SelectionSe
 			}
 		case "pageInfo":
 			out.Values[i] = ec._DeviceSync_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inspectionImplementors = []string{"Inspection"}
+
+func (ec *executionContext) _Inspection(ctx context.Context, sel ast.SelectionSet, obj *connection.Inspection) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inspectionImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("Inspection")
+		case "person":
+			out.Values[i] = ec._Inspection_person(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "total":
+			out.Values[i] = ec._Inspection_total(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "newlyUnread":
+			out.Values[i] = ec._Inspection_newlyUnread(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "devices":
+			out.Values[i] = ec._Inspection_devices(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "badges":
+			out.Values[i] = ec._Inspection_badges(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "pageInfo":
+			out.Values[i] = ec._Inspection_pageInfo(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var inspectionChangeImplementors = []string{"InspectionChange"}
+
+func (ec *executionContext) _InspectionChange(ctx context.Context, sel ast.SelectionSet, obj *inspect.Change) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, inspectionChangeImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("InspectionChange")
+		case "userId":
+			out.Values[i] = ec._InspectionChange_userId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
+		case "channelIds":
+			out.Values[i] = ec._InspectionChange_channelIds(ctx, field, obj)
 			if out.Values[i] == graphql.Null {
 				out.Invalids++
 			}
@@ -7985,6 +10141,13 @@ func (ec *executionContext) _Mutation(ctx context.Context, sel ast.SelectionSet)
 			if out.Values[i] == graphql.RequiredNull {
 				out.Invalids++
 			}
+		case "setReadReceiptSharing":
+			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
+				return ec._Mutation_setReadReceiptSharing(ctx, field)
+			})
+			if out.Values[i] == graphql.Null {
+				out.Invalids++
+			}
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8202,6 +10365,30 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Query_channel(ctx, field)
 				})
+		case "readReceipt":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_readReceipt(ctx, field)
+				})
+		case "explainBadge":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_explainBadge(ctx, field)
+				})
+		case "people":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_people(ctx, field)
+				})
+		case "inspection":
+			out.ResolveRootConcurrently(innerCtx, ec.OperationContext, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Query_inspection(ctx, field)
+				})
 		case "__type":
 			out.Values[i] = ec.OperationContext.RootResolverMiddleware(innerCtx, func(ctx context.Context) (res graphql.Marshaler) {
 				return ec._Query___type(ctx, field)
@@ -8216,6 +10403,71 @@ func (ec *executionContext) _Query(ctx context.Context, sel ast.SelectionSet) gr
 			if out.Values[i] == graphql.Null {
 				atomic.AddUint32(&out.Invalids, 1)
 			}
+		default:
+			panic("unknown field " + strconv.Quote(field.Name))
+		}
+	}
+	out.Dispatch(ctx)
+	if out.Invalids > 0 {
+		return graphql.Null
+	}
+
+	if n := len(deferred.Defers); n > 0 {
+		atomic.AddInt32(&ec.Deferred, int32(min(n, math.MaxInt32)))
+		ec.ProcessDeferredGroup(deferred)
+	}
+
+	return out
+}
+
+var readReceiptImplementors = []string{"ReadReceipt"}
+
+func (ec *executionContext) _ReadReceipt(ctx context.Context, sel ast.SelectionSet, obj *receipt.Receipt) graphql.Marshaler {
+	fields := graphql.CollectFields(ec.OperationContext, sel, readReceiptImplementors)
+
+	out := graphql.NewFieldSet(fields)
+	deferred := graphql.NewDeferredGroup(ctx)
+	for i, field := range fields {
+		switch field.Name {
+		case "__typename":
+			out.Values[i] = graphql.MarshalString("ReadReceipt")
+		case "channelId":
+			out.Values[i] = ec._ReadReceipt_channelId(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "seq":
+			out.Values[i] = ec._ReadReceipt_seq(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "readCount":
+			out.Values[i] = ec._ReadReceipt_readCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "audienceCount":
+			out.Values[i] = ec._ReadReceipt_audienceCount(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "allRead":
+			out.Values[i] = ec._ReadReceipt_allRead(ctx, field, obj)
+			if out.Values[i] == graphql.Null {
+				atomic.AddUint32(&out.Invalids, 1)
+			}
+		case "readers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ReadReceipt_readers(ctx, field, obj)
+				})
+		case "unreadMembers":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._ReadReceipt_unreadMembers(ctx, field, obj)
+				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
 		}
@@ -8333,6 +10585,10 @@ func (ec *executionContext) _Subscription(ctx context.Context, sel ast.Selection
 		return ec._Subscription_newlyUnreadChanged(ctx, fields[0])
 	case "channelEvents":
 		return ec._Subscription_channelEvents(ctx, fields[0])
+	case "receiptChanged":
+		return ec._Subscription_receiptChanged(ctx, fields[0])
+	case "inspectionChanged":
+		return ec._Subscription_inspectionChanged(ctx, fields[0])
 	default:
 		panic("unknown field " + strconv.Quote(fields[0].Name))
 	}
@@ -8533,6 +10789,12 @@ func (ec *executionContext) _Viewer(ctx context.Context, sel ast.SelectionSet, o
 				true, true,
 				func(ctx context.Context) graphql.Marshaler {
 					return ec._Viewer_badgeTotal(ctx, field, obj)
+				})
+		case "sharesReadReceipts":
+			out.ResolveConcurrently(ec.OperationContext, &deferred, i,
+				true, true,
+				func(ctx context.Context) graphql.Marshaler {
+					return ec._Viewer_sharesReadReceipts(ctx, field, obj)
 				})
 		default:
 			panic("unknown field " + strconv.Quote(field.Name))
@@ -8962,6 +11224,26 @@ func (ec *executionContext) marshalNBadgeEdge2ᚕtidemarkᚋgraphᚋconnection�
 	return ret
 }
 
+func (ec *executionContext) marshalNBadgeExplanation2tidemarkᚋinternalᚋinspectᚐExplanation(ctx context.Context, sel ast.SelectionSet, v inspect.Explanation) graphql.Marshaler {
+	return ec._BadgeExplanation(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNBadgeExplanation2ᚕtidemarkᚋinternalᚋinspectᚐExplanationᚄ(ctx context.Context, sel ast.SelectionSet, v []inspect.Explanation) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNBadgeExplanation2tidemarkᚋinternalᚋinspectᚐExplanation(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
+}
+
 func (ec *executionContext) marshalNBadgeTotal2tidemarkᚋinternalᚋreadstateᚐTotal(ctx context.Context, sel ast.SelectionSet, v readstate.Total) graphql.Marshaler {
 	return ec._BadgeTotal(ctx, sel, &v)
 }
@@ -9048,6 +11330,26 @@ func (ec *executionContext) unmarshalNDeliveryCursor2ᚕtidemarkᚋinternalᚋde
 		}
 	}
 	return res, nil
+}
+
+func (ec *executionContext) marshalNDevice2tidemarkᚋinternalᚋinspectᚐDevice(ctx context.Context, sel ast.SelectionSet, v inspect.Device) graphql.Marshaler {
+	return ec._Device(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNDevice2ᚕtidemarkᚋinternalᚋinspectᚐDeviceᚄ(ctx context.Context, sel ast.SelectionSet, v []inspect.Device) graphql.Marshaler {
+	ret := graphql.MarshalSliceConcurrently(ctx, len(v), 64, false, func(ctx context.Context, i int) graphql.Marshaler {
+		fc := graphql.GetFieldContext(ctx)
+		fc.Result = &v[i]
+		return ec.marshalNDevice2tidemarkᚋinternalᚋinspectᚐDevice(ctx, sel, v[i])
+	})
+
+	for _, e := range ret {
+		if e == graphql.Null {
+			return graphql.Null
+		}
+	}
+
+	return ret
 }
 
 func (ec *executionContext) marshalNDeviceChannelSync2tidemarkᚋinternalᚋdeliveryᚐChannelAction(ctx context.Context, sel ast.SelectionSet, v delivery.ChannelAction) graphql.Marshaler {
@@ -9251,6 +11553,14 @@ func (ec *executionContext) marshalNID2ᚕtidemarkᚋinternalᚋidᚐUserᚄ(ctx
 	return ret
 }
 
+func (ec *executionContext) marshalNInspection2tidemarkᚋgraphᚋconnectionᚐInspection(ctx context.Context, sel ast.SelectionSet, v connection.Inspection) graphql.Marshaler {
+	return ec._Inspection(ctx, sel, &v)
+}
+
+func (ec *executionContext) marshalNInspectionChange2tidemarkᚋinternalᚋinspectᚐChange(ctx context.Context, sel ast.SelectionSet, v inspect.Change) graphql.Marshaler {
+	return ec._InspectionChange(ctx, sel, &v)
+}
+
 func (ec *executionContext) unmarshalNInt2int(ctx context.Context, v any) (int, error) {
 	res, err := scalar.UnmarshalInt(ctx, v)
 	return res, graphql.ErrorOnPath(ctx, err)
@@ -9367,6 +11677,36 @@ func (ec *executionContext) unmarshalNReadCursor2ᚕtidemarkᚋinternalᚋreadst
 	return res, nil
 }
 
+func (ec *executionContext) unmarshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove(ctx context.Context, v any) (inspect.Move, error) {
+	tmp, err := graphql.UnmarshalString(v)
+	res := unmarshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove[tmp]
+	return res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove(ctx context.Context, sel ast.SelectionSet, v inspect.Move) graphql.Marshaler {
+	_ = sel
+	res := graphql.MarshalString(marshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove[v])
+	if res == graphql.Null {
+		graphql.AddInvalidNullFromMarshaler(ctx, "ReadMove!")
+	}
+	return res
+}
+
+var (
+	unmarshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove = map[string]inspect.Move{
+		"JOINED":      inspect.Joined,
+		"MARK_READ":   inspect.MarkRead,
+		"MARK_UNREAD": inspect.MarkUnread,
+		"SENT":        inspect.Sent,
+	}
+	marshalNReadMove2tidemarkᚋinternalᚋinspectᚐMove = map[inspect.Move]string{
+		inspect.Joined:     "JOINED",
+		inspect.MarkRead:   "MARK_READ",
+		inspect.MarkUnread: "MARK_UNREAD",
+		inspect.Sent:       "SENT",
+	}
+)
+
 func (ec *executionContext) unmarshalNReadOutcome2tidemarkᚋinternalᚋreadstateᚐOutcome(ctx context.Context, v any) (readstate.Outcome, error) {
 	tmp, err := graphql.UnmarshalString(v)
 	res := unmarshalNReadOutcome2tidemarkᚋinternalᚋreadstateᚐOutcome[tmp]
@@ -9400,6 +11740,10 @@ var (
 		readstate.NotFound:        "NOT_FOUND",
 	}
 )
+
+func (ec *executionContext) marshalNReadReceipt2tidemarkᚋinternalᚋreceiptᚐReceipt(ctx context.Context, sel ast.SelectionSet, v receipt.Receipt) graphql.Marshaler {
+	return ec._ReadReceipt(ctx, sel, &v)
+}
 
 func (ec *executionContext) unmarshalNResyncReason2tidemarkᚋinternalᚋdeliveryᚐReason(ctx context.Context, v any) (delivery.Reason, error) {
 	tmp, err := graphql.UnmarshalString(v)
@@ -9855,6 +12199,23 @@ func (ec *executionContext) marshalOID2ᚖstring(ctx context.Context, sel ast.Se
 	_ = ctx
 	res := graphql.MarshalID(*v)
 	return res
+}
+
+func (ec *executionContext) unmarshalOID2ᚖtidemarkᚋinternalᚋidᚐDevice(ctx context.Context, v any) (*id.Device, error) {
+	if v == nil {
+		return nil, nil
+	}
+	res, err := scalar.UnmarshalDeviceID(ctx, v)
+	return &res, graphql.ErrorOnPath(ctx, err)
+}
+
+func (ec *executionContext) marshalOID2ᚖtidemarkᚋinternalᚋidᚐDevice(ctx context.Context, sel ast.SelectionSet, v *id.Device) graphql.Marshaler {
+	if v == nil {
+		return graphql.Null
+	}
+	_ = sel
+	res := scalar.MarshalDeviceID(*v)
+	return graphql.WrapContextMarshaler(ctx, res)
 }
 
 func (ec *executionContext) unmarshalOInt2ᚖint(ctx context.Context, v any) (*int, error) {

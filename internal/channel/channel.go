@@ -42,6 +42,8 @@ type Channel struct {
 	HighWaterSeq id.Seq
 	// VisibleAfter is the seq after which the viewer may see messages.
 	VisibleAfter id.Seq
+	// PeerReadSeq is how far the other person of a direct channel has read, where both share receipts.
+	PeerReadSeq *id.Seq
 }
 
 // New describes a channel to be made.

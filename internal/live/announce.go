@@ -23,6 +23,9 @@ const (
 // BadgesRead implements readstate.Announcer.
 func (h *Hub) BadgesRead(read []readstate.Badge, limit int) {
 	h.announce(&announcement{Badges: &badges{Badges: read, Limit: limit}})
+	for _, b := range read {
+		h.announceRead(b)
+	}
 }
 
 // MessageSent implements channel.Announcer.
@@ -183,6 +186,7 @@ func (h *Hub) receive(a *announcement) {
 		if s := h.channels[a.Event.Channel]; s != nil {
 			s.receive(h, a.Event)
 		}
+		h.happened(a.Event)
 	case a.Badges != nil:
 		for _, b := range a.Badges.Badges {
 			h.offer(b, a.Badges.Limit)
@@ -195,6 +199,8 @@ func (h *Hub) receive(a *announcement) {
 		if screen := h.icons[a.Icon.User]; screen != nil {
 			h.markIcon(screen)
 		}
+	case a.Reader != nil:
+		h.readOn(a.Reader)
 	}
 }
 

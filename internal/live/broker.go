@@ -15,6 +15,9 @@ func channelTopic(channel id.Channel) Topic { return Topic("channel:{" + channel
 // userTopic is about one person: their cursors, mutes, and which channels they are in.
 func userTopic(user id.User) Topic { return Topic("user:{" + user.String() + "}") }
 
+// receiptsTopic is about how far a channel's members have read. Only those subscribe to it who watch a message there.
+func receiptsTopic(channel id.Channel) Topic { return Topic("receipts:{" + channel.String() + "}") }
+
 // Publication is what one process tells all others.
 type Publication struct {
 	Topic   Topic

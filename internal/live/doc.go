@@ -24,6 +24,12 @@
 // first, and reads then: no change falls between. If it is another store than before, one that gives versions out
 // again, all copies go.
 //
+// # Who has read a message
+//
+// Of a message whose readers somebody watches, a bitmap tells who has yet to read, and how far somebody has read is
+// published on a topic of its own. That is never undone, so it may come in any order; and a bitmap is read again whenever
+// somebody leaves or shares no more, and as often as copies are compared. See package receipt.
+//
 // # Streams
 //
 // A stream holds no queue. What waits for a slow reader of badges is which channels changed: the badges are taken

@@ -64,6 +64,8 @@ type Config struct {
 	Settle time.Duration
 	// NewlyUnread is what the messages icon shows. Nil: nobody can subscribe to it.
 	NewlyUnread NewlyUnread
+	// Receipts is who has read what. Nil: nobody can subscribe to it.
+	Receipts Receipts
 	// Logger: slog.Default.
 	Logger *slog.Logger
 }
@@ -102,6 +104,9 @@ type Hub struct {
 	icons    map[id.User]*iconState
 	oldIcons map[*iconState]struct{}          // to be read again
 	shown    map[id.User]newlyunread.Position // what viewers were shown, and is to be acknowledged
+
+	receipts    map[id.Channel]map[id.Seq]*watched
+	oldReceipts map[*watched]struct{} // to be read again
 }
 
 // mark says when, in the order of marks, a seat was found to be stale, and whether by comparing.
@@ -140,6 +145,9 @@ func NewHub(store Store, past Log, broker Broker, config Config) *Hub {
 		icons:    make(map[id.User]*iconState),
 		oldIcons: make(map[*iconState]struct{}),
 		shown:    make(map[id.User]newlyunread.Position),
+
+		receipts:    make(map[id.Channel]map[id.Seq]*watched),
+		oldReceipts: make(map[*watched]struct{}),
 	}
 }
 
@@ -191,7 +199,7 @@ func (h *Hub) stretchOf(channelID id.Channel) *stretch {
 // release ends the stretch if nobody needs it any more. The broker is told under the lock: who needs it next asks
 // after that.
 func (h *Hub) release(s *stretch) {
-	if len(s.seats) == 0 && len(s.listeners) == 0 && s.holds == 0 && h.channels[s.channel] == s {
+	if len(s.seats) == 0 && len(s.listeners) == 0 && s.holds == 0 && s.watched == 0 && h.channels[s.channel] == s {
 		delete(h.channels, s.channel)
 		h.broker.Unsubscribe(channelTopic(s.channel))
 	}
@@ -245,6 +253,7 @@ func (h *Hub) storeChanged(epoch string) {
 	for _, i := range h.icons {
 		h.markIcon(i)
 	}
+	h.forgetReceipts()
 	wake(h.mend)
 }
 

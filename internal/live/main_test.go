@@ -15,6 +15,7 @@ import (
 	"tidemark/internal/postgres"
 	"tidemark/internal/postgres/pgtest"
 	"tidemark/internal/readstate"
+	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
 	"tidemark/internal/redis/redistest"
 )
@@ -50,6 +51,7 @@ type process struct {
 	channels   *channel.Channels
 	readStates *readstate.ReadStates
 	icons      *newlyunread.NewlyUnread
+	receipts   *receipt.Receipts
 }
 
 // start runs a process. between, if not nil, stands between the hub and its broker.
@@ -73,9 +75,9 @@ func (e engines) start(config live.Config, between func(live.Broker) live.Broker
 	past := delivery.New(store, readstate.New(store, nil), delivery.DefaultMaxGap)
 	copies := redis.NewNewlyUnread(client)
 	p := &process{t: e.t, store: store, icons: newlyunread.New(newlyunread.Config{Store: store, Projection: copies, Logger: config.Logger})}
-	config.NewlyUnread = p.icons
+	config.NewlyUnread, config.Receipts = p.icons, receipt.New(store, nil)
 	p.hub = live.NewHub(store, past, broker, config)
-	p.icons.Announcer = p.hub
+	p.icons.Announcer, p.receipts = p.hub, receipt.New(store, p.hub)
 	p.readStates = readstate.New(store, p.hub)
 	p.channels = channel.NewChannels(store, p.readStates, p.hub)
 	worker := newlyunread.NewWorker(newlyunread.WorkerConfig{Queue: store, Projection: copies, Announcer: p.hub, Logger: config.Logger})

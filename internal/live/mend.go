@@ -10,6 +10,7 @@ import (
 
 	"tidemark/internal/fault"
 	"tidemark/internal/readstate"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -29,7 +30,7 @@ func (h *Hub) mendAll(ctx context.Context) {
 		err := h.mendOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			h.config.Logger.Warn("live badges wait for the store", "error", err)
-			pauseFor(ctx, pause)
+			wait.For(ctx, pause)
 			pause = min(2*pause, mostPause)
 			continue
 		}
@@ -46,15 +47,6 @@ func (h *Hub) mendAll(ctx context.Context) {
 			return
 		}
 		gap.Stop()
-	}
-}
-
-func pauseFor(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -99,9 +91,10 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		for i := range h.oldIcons {
 			icons = append(icons, i)
 		}
+		receipts := keys(h.oldReceipts)
 		seats, marks, limit := h.someStale()
 		h.mu.Unlock()
-		if len(accounts)+len(streams)+len(seats)+len(icons) == 0 {
+		if len(accounts)+len(streams)+len(seats)+len(icons)+len(receipts) == 0 {
 			return nil
 		}
 		var group errgroup.Group // one that fails must not end the others
@@ -114,6 +107,9 @@ func (h *Hub) mendOnce(ctx context.Context) error {
 		}
 		for _, i := range icons {
 			group.Go(func() error { return h.readIcon(ctx, i) })
+		}
+		for _, w := range receipts {
+			group.Go(func() error { return h.readReceipt(ctx, w, nil) })
 		}
 		group.Go(func() error { return h.readStale(ctx, seats, marks, limit) })
 		if err := group.Wait(); err != nil {

@@ -20,6 +20,7 @@ type announcement struct {
 	Badges *badges `json:"badges,omitempty"` // on the person's
 	Look   *look   `json:"look,omitempty"`   // on the person's
 	Icon   *icon   `json:"icon,omitempty"`   // on the person's
+	Reader *reader `json:"reader,omitempty"` // on that of the channel's receipts
 }
 
 // event is one version of a channel's head.
@@ -69,6 +70,14 @@ type icon struct {
 	User id.User `json:"user"`
 }
 
+// reader says how far a member of a channel has read, or that there are others to read or not to.
+type reader struct {
+	Channel id.Channel `json:"channel"`
+	Member  int32      `json:"member"` // their index
+	UpTo    id.Seq     `json:"upTo,omitempty"`
+	Others  bool       `json:"others,omitempty"`
+}
+
 func (a *announcement) topic() Topic {
 	switch {
 	case a.Event != nil:
@@ -77,6 +86,8 @@ func (a *announcement) topic() Topic {
 		return userTopic(a.Badges.Badges[0].UserID)
 	case a.Look != nil:
 		return userTopic(a.Look.User)
+	case a.Reader != nil:
+		return receiptsTopic(a.Reader.Channel)
 	default:
 		return userTopic(a.Icon.User)
 	}
@@ -105,6 +116,6 @@ func (a *announcement) whole() bool {
 	case a.Badges != nil:
 		return len(a.Badges.Badges) > 0
 	default:
-		return a.Look != nil || a.Icon != nil
+		return a.Look != nil || a.Icon != nil || a.Reader != nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"tidemark/internal/id"
 	"tidemark/internal/readstate"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -26,7 +27,7 @@ func (h *Hub) reconcileAll(ctx context.Context) {
 	defer ticker.Stop()
 	r := reconciler{hub: h}
 	for _, ok := r.look(ctx, nil); !ok; _, ok = r.look(ctx, nil) { // for the store's epoch
-		if pauseFor(ctx, leastPause); ctx.Err() != nil {
+		if wait.For(ctx, leastPause); ctx.Err() != nil {
 			return
 		}
 	}
@@ -42,7 +43,7 @@ func (h *Hub) reconcileAll(ctx context.Context) {
 			return
 		}
 		if !r.compareDue(ctx) && ctx.Err() == nil {
-			pauseFor(ctx, doubtPause)
+			wait.For(ctx, doubtPause)
 			wake(h.hurry)
 		}
 	}
@@ -96,13 +97,14 @@ func (r *reconciler) compareDue(ctx context.Context) bool {
 	if r.channels.Before(latest) {
 		now := time.Now()
 		h.compareIcons()
+		h.compareReceipts()
 		_, looked := r.look(ctx, nil)
 		if ok = ok && looked && r.compareChannels(ctx); ok {
 			r.channels = now
 		}
 	}
 	if len(found) > 0 { // some of them perhaps because a publication is still under way
-		pauseFor(ctx, h.config.Settle)
+		wait.For(ctx, h.config.Settle)
 		h.markDifferent(found)
 	}
 	return ok
@@ -225,7 +227,7 @@ func (r *reconciler) compareChannels(ctx context.Context) bool {
 func (r *reconciler) checkStore(ctx context.Context) {
 	h := r.hub
 	if _, ok := r.look(ctx, nil); !ok {
-		pauseFor(ctx, doubtPause)
+		wait.For(ctx, doubtPause)
 		return
 	}
 	h.mu.Lock()

@@ -13,6 +13,7 @@ type Stats struct {
 	People       int // whose badges are held
 	BadgeStreams int
 	EventStreams int
+	Watched      int   // messages whose readers somebody watches
 	Published    int64 // publications that the broker took
 	Unpublished  int64 // those that it did not, or that found a queue full
 	Received     int64 // publications, one's own among them
@@ -43,5 +44,8 @@ func (h *Hub) Stats() Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.People = len(h.accounts)
+	for _, messages := range h.receipts {
+		s.Watched += len(messages)
+	}
 	return s
 }

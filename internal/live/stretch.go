@@ -23,6 +23,7 @@ type stretch struct {
 	seats     map[*seat]struct{}
 	listeners map[*EventStream]struct{}
 	holds     int  // those who are about to need it
+	watched   int  // messages whose readers are watched: they need the topic, and no events
 	heard     bool // the broker has confirmed the topic
 
 	known     bool // where the channel stands
@@ -43,11 +44,14 @@ func newStretch(channel id.Channel) *stretch {
 
 // reset forgets where the channel stands.
 func (s *stretch) reset() {
-	*s = stretch{channel: s.channel, seats: s.seats, listeners: s.listeners, holds: s.holds, heard: s.heard}
+	*s = stretch{channel: s.channel, seats: s.seats, listeners: s.listeners, holds: s.holds, watched: s.watched, heard: s.heard}
 }
 
 // receive takes in an event that others may come before.
 func (s *stretch) receive(h *Hub, e *event) {
+	if !s.known && s.holds == 0 && len(s.listeners) == 0 {
+		return // nobody is going to say where the channel stands
+	}
 	if s.known && e.Version <= s.to {
 		return
 	}

@@ -28,6 +28,13 @@
 // shown everything, and acknowledges that: whatever comes later has a larger position, and counts, also where its send
 // began before. To acknowledge merges by maximum, and nothing that was never given out is taken.
 //
+// # Copies
+//
+// Numbers are read far more often than they change, so a Projection keeps copies of them. A copy that cannot be trusted is as
+// none: then the Store is read. A worker applies to copies what it has stored, without a transaction; see follow.go for what
+// becomes of them when it cannot. Two layers spare the projection writes: a batch is coalesced, and a Check says what is
+// there already.
+//
 // # What can be lost
 //
 // Nothing. A batch is taken, stored and its positions noted in one transaction, so it is done once however often a worker

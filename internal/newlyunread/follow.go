@@ -20,30 +20,31 @@ const (
 	checkTimeout = 50 * time.Millisecond
 )
 
-// A partition's copies are in one of three states, which outlive the worker in the lease's generation:
+// The copies of a partition are followed, or in doubt:
 //
-//	             a call failed,        BeginGeneration
-//	             or was left out       in the store           Mark
-//	followed ───────────────> doubtful ─────────────> unmarked ────> followed
+//	             a call failed or was left out
+//	           ┌───────────────────────────────┐
+//	           │                               v
+//	        followed                       in doubt
+//	           ^                               │
+//	           └───────────────────────────────┘
+//	     BeginGeneration in the store, and at once Mark
 //
-// followed: they lack nothing, or no more than what is being applied. doubtful: some may lack something, and may be trusted.
-// unmarked: nobody trusts them any more, so nothing needs to be applied. If Mark fails it may have been done all the same,
-// and they are doubtful again. A lease is given back as long as it is not doubtful; one that ends by itself begins a
-// generation when it is claimed.
+// Followed, they lack nothing, or no more than what is being applied. In doubt, nothing more is applied to them. The new
+// generation has to begin right before its mark: a reader may make a copy of it as soon as it has begun, and whatever is
+// left out after that is missing from that copy. A lease is given back only where there is no doubt; one that ends otherwise
+// begins a generation when it is claimed.
 
 // follow works a batch that was stored into the copies.
 func (w *Worker) follow(ctx context.Context, s *state, done Done) {
 	s.Position = done.Position
-	switch {
-	case w.Projection == nil || s.doubtful || s.unmarked: // tend sees to it
-		return
-	case !w.projection.Allow():
-		w.doubt(ctx, s)
+	if w.Projection == nil || s.doubtful || !w.projection.Allow() {
+		s.doubtful = true // tend sees to it
 		return
 	}
 	if err := w.apply(ctx, s, w.changes(done)); err != nil {
-		w.hear(err)
-		w.doubt(ctx, s)
+		w.hear(ctx, err)
+		s.doubtful = true
 		return
 	}
 	_ = w.mark(ctx, s) // the next one says the same and more
@@ -51,15 +52,15 @@ func (w *Worker) follow(ctx context.Context, s *state, done Done) {
 
 // apply applies what the check does not say is redundant.
 func (w *Worker) apply(ctx context.Context, s *state, changes []Change) error {
-	if w.Check != nil && w.check.Allow() {
+	if w.Check != nil && arrivals(changes) > 0 {
 		changes = w.needed(ctx, s.Partition, changes)
 	}
 	if len(changes) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, projectionTimeout)
+	applying, cancel := context.WithTimeout(ctx, projectionTimeout)
 	defer cancel()
-	if err := w.Projection.Apply(ctx, changes); err != nil {
+	if err := w.Projection.Apply(applying, changes); err != nil {
 		return err
 	}
 	w.applied.Add(int64(len(changes)))
@@ -67,20 +68,29 @@ func (w *Worker) apply(ctx context.Context, s *state, changes []Change) error {
 }
 
 func (w *Worker) needed(ctx context.Context, p Partition, changes []Change) []Change {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	if !w.check.Allow() {
+		w.unsure.Add(1)
+		return changes
+	}
+	asking, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	needed, sure, err := w.Check.Redundant(ctx, p, changes, w.Recency)
+	needed, sure, err := w.Check.Redundant(asking, p, changes, w.Recency)
+	if err != nil || !sure {
+		w.unsure.Add(1)
+	}
 	switch {
-	case err != nil:
+	case err == nil:
+		if w.check.Worked() {
+			w.Logger.Info("the replica tells what is redundant again")
+		}
+	case ctx.Err() != nil: // the worker ends
+		return changes
+	default:
 		if w.check.Failed() {
 			w.Logger.Warn("all is written to copies: what is redundant cannot be told", "error", err)
 		}
-		w.unsure.Add(1)
 		return changes
-	case !sure:
-		w.unsure.Add(1)
 	}
-	w.check.Worked()
 	w.redundant.Add(int64(arrivals(changes) - arrivals(needed)))
 	return needed
 }
@@ -134,28 +144,20 @@ func (w *Worker) mark(ctx context.Context, states ...*state) error {
 	if time.Since(w.beaten) > leaseLength-beat {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, projectionTimeout)
+	marking, cancel := context.WithTimeout(ctx, projectionTimeout)
 	defer cancel()
 	marks := make([]Mark, len(states))
 	for i, s := range states {
 		marks[i] = Mark{s.Partition, Generation{w.store, s.Generation}, s.Position}
 	}
-	err := w.Projection.Mark(ctx, marks)
-	if w.hear(err); err != nil {
+	err := w.Projection.Mark(marking, marks)
+	if w.hear(ctx, err); err != nil {
 		return err
 	}
 	for _, s := range states {
 		s.marked = time.Now()
 	}
 	return nil
-}
-
-// doubt has a partition begin a generation, because a copy may lack something.
-func (w *Worker) doubt(ctx context.Context, s *state) {
-	s.doubtful = true
-	if err := w.settle(ctx, s); err != nil {
-		w.Logger.Warn("copies of newly unread are in doubt", "partition", int(s.Partition), "error", err)
-	}
 }
 
 // settle begins a generation where a partition's copies are in doubt.
@@ -167,36 +169,55 @@ func (w *Worker) settle(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	if held {
-		w.generations.Add(1)
-		s.Generation, s.Position = generation, newest
+	if !held { // it is somebody else's by now, who has begun one
+		delete(w.leases, s.Partition)
+		return nil
 	}
-	s.doubtful, s.unmarked = false, true
+	w.generations.Add(1)
+	s.Generation, s.Position, s.doubtful = generation, newest, false
 	return nil
 }
 
-// tend brings back what is in doubt or unmarked, and renews marks.
+// settled returns the partitions whose copies are not in doubt, or no more.
+func (w *Worker) settled(ctx context.Context) (settled []Partition) {
+	for _, s := range w.leases {
+		if err := w.settle(ctx, s); err != nil {
+			w.Logger.Warn("copies of newly unread stay in doubt", "partition", int(s.Partition), "error", err)
+			continue
+		}
+		if w.leases[s.Partition] != nil {
+			settled = append(settled, s.Partition)
+		}
+	}
+	return settled
+}
+
+// tend has copies followed that are in doubt, once the projection works, and renews marks.
 func (w *Worker) tend(ctx context.Context) {
+	if w.Projection == nil {
+		return
+	}
+	if server := w.Projection.Server(); server != w.server && server != "" {
+		// Another one may have what this one had at some time, and give it back later.
+		for _, s := range w.leases {
+			s.doubtful = s.doubtful || w.server != "" && s.Partition != relay
+		}
+		w.server = server
+	}
 	var old []*state
 	for _, s := range w.leases {
-		if s.doubtful {
-			w.doubt(ctx, s)
+		if s.Partition != relay && !s.doubtful && time.Since(s.marked) > markEvery {
+			old = append(old, s)
 		}
-		if w.Projection == nil || s.doubtful || s.Partition == relay {
+		if !s.doubtful || !w.projection.Allow() {
 			continue
 		}
-		if !s.unmarked {
-			if time.Since(s.marked) > markEvery {
-				old = append(old, s)
-			}
-			continue
+		if err := w.settle(ctx, s); err != nil {
+			w.Logger.Warn("copies of newly unread stay in doubt", "partition", int(s.Partition), "error", err)
+			return
 		}
-		if !w.projection.Allow() {
-			continue
-		}
-		s.unmarked = false
-		if err := w.mark(ctx, s); err != nil {
-			w.doubt(ctx, s)
+		if !s.doubtful && w.mark(ctx, s) != nil { // it may have been done all the same
+			s.doubtful = true
 		}
 	}
 	if len(old) > 0 && w.projection.Allow() {
@@ -206,12 +227,13 @@ func (w *Worker) tend(ctx context.Context) {
 }
 
 // hear remembers whether the projection works.
-func (w *Worker) hear(err error) {
+func (w *Worker) hear(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		if w.projection.Worked() {
 			w.Logger.Info("copies of newly unread are kept right again")
 		}
+	case ctx.Err() != nil: // the worker ends, or the step took too long before
 	case w.projection.Failed():
 		w.Logger.Warn("copies of newly unread are left alone until Redis is back", "error", err)
 	}

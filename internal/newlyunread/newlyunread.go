@@ -79,6 +79,7 @@ type NewlyUnread struct {
 	Config
 	breaker *breaker.Breaker
 	store   atomic.Pointer[string] // the epoch of the store that was read last: others' copies are of no use
+	lasting lasting
 
 	warm, cold, away atomic.Int64
 }
@@ -122,18 +123,24 @@ func (n *NewlyUnread) Seen(ctx context.Context, user id.User, asOf *Position) er
 	if err := n.Store.Acknowledge(ctx, user, asOf); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
-	if n.Projection != nil && n.breaker.Allow() {
-		// It may have to go although it lacks nothing up to asOf: a later message may be missing from it because the one
-		// before was recent. Where it cannot be dropped here, a worker does so a moment later.
-		dropping, cancel := context.WithTimeout(ctx, projectionTimeout)
-		defer cancel()
-		_, err := n.Projection.Drop(dropping, []id.User{user})
-		n.heard(ctx, err)
+	if n.Projection != nil && (!n.breaker.Allow() || !n.drop(ctx, user)) {
+		n.lasting.add(user)
 	}
 	if n.Announcer != nil {
 		n.Announcer.NewlyUnreadChanged([]id.User{user})
 	}
 	return nil
+}
+
+// drop drops a copy, and reports whether that was done. It has to go although it may lack nothing up to what was
+// acknowledged: a later message may be missing from it because the one before was recent. A worker drops it too, a moment
+// later.
+func (n *NewlyUnread) drop(ctx context.Context, user id.User) bool {
+	dropping, cancel := context.WithTimeout(ctx, projectionTimeout)
+	defer cancel()
+	_, err := n.Projection.Drop(dropping, []id.User{user})
+	n.heard(ctx, err)
+	return err == nil
 }
 
 // snapshot reads the copy, or where there is none the store.
@@ -144,6 +151,13 @@ func (n *NewlyUnread) snapshot(ctx context.Context, user id.User, limit int) (Sn
 	if !n.breaker.Allow() {
 		n.away.Add(1)
 		return n.read(ctx, user, limit)
+	}
+	if when := n.lasting.when(user); when > 0 {
+		if !n.drop(ctx, user) {
+			n.away.Add(1)
+			return n.read(ctx, user, limit)
+		}
+		n.lasting.remove(user, when)
 	}
 	store := ""
 	if known := n.store.Load(); known != nil {
@@ -177,12 +191,12 @@ func (n *NewlyUnread) read(ctx context.Context, user id.User, limit int) (Snapsh
 	return s, err
 }
 
-// fill reads the store, and makes a copy of what it says. Nobody is to suffer where the copy fails.
+// fill reads the store, and makes a copy of what it says. Nobody is to suffer where that fails: a projection that takes
+// nothing more may still be read.
 func (n *NewlyUnread) fill(ctx context.Context, user id.User, limit int) (Snapshot, error) {
 	beginning, cancel := context.WithTimeout(ctx, projectionTimeout)
 	note, noted := n.Projection.Begin(beginning, user)
 	cancel()
-	n.heard(ctx, noted)
 	s, err := n.read(ctx, user, MaxKept)
 	if err != nil {
 		return Snapshot{}, err
@@ -190,7 +204,7 @@ func (n *NewlyUnread) fill(ctx context.Context, user id.User, limit int) (Snapsh
 	if noted == nil {
 		finishing, cancel := context.WithTimeout(ctx, projectionTimeout)
 		defer cancel()
-		n.heard(ctx, n.Projection.Finish(finishing, user, note, s))
+		_ = n.Projection.Finish(finishing, user, note, s)
 	}
 	s.Senders = s.Senders[:min(limit, len(s.Senders))]
 	return s, nil

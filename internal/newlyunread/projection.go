@@ -69,6 +69,8 @@ type Mark struct {
 // Only the newest position of each sender counts, and nothing up to the acknowledged one, so changes may be applied late,
 // twice and in any order.
 type Projection interface {
+	// Server names the running server that has the copies, and is empty before that is known.
+	Server() string
 	// Read returns the copy of a person that was made of a store, with at most limit senders.
 	Read(ctx context.Context, store string, user id.User, limit int) (Snapshot, Kept, error)
 	// Begin leaves a note that a copy is being made, in place of whatever there is, and returns what names it.
@@ -84,7 +86,7 @@ type Projection interface {
 	Mark(ctx context.Context, marks []Mark) error
 }
 
-// Check knows what need not be applied, from a copy of the projection that may be late.
+// Check knows what need not be applied, from a replica of the projection that may be late.
 type Check interface {
 	// Redundant returns those of the changes that would change a count, or a latest message by recency or more. It is to be
 	// asked after they were stored: it must not rely on what its copy was before. Where that cannot be told it returns all

@@ -12,6 +12,7 @@ import (
 
 	"tidemark/internal/breaker"
 	"tidemark/internal/id"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -46,11 +47,12 @@ type Lease struct {
 type Queue interface {
 	// KeepWorker notes that a worker lives, and returns how many have done so within a time, and the store epoch.
 	KeepWorker(ctx context.Context, worker string, within time.Duration) (living int, store string, err error)
-	// ForgetWorker gives back all that a worker has.
-	ForgetWorker(ctx context.Context, worker string) error
-	// RenewLeases keeps what a worker has, at most so many leases, and gives back the others. It returns those kept.
-	RenewLeases(ctx context.Context, worker string, most int, length time.Duration) ([]Lease, error)
-	// ClaimLeases takes free leases over, at most so many. One that was not given back begins a generation.
+	// ForgetWorker gives back all that a worker has. Those that are not named as settled end, as if it had died.
+	ForgetWorker(ctx context.Context, worker string, settled []Partition) error
+	// RenewLeases keeps what a worker has, at most so many leases, and gives back the others. Those of them that are not
+	// named as settled end, as if it had died. It returns those kept.
+	RenewLeases(ctx context.Context, worker string, most int, length time.Duration, settled []Partition) ([]Lease, error)
+	// ClaimLeases takes free leases over, at most so many. One that ended and was not given back begins a generation.
 	ClaimLeases(ctx context.Context, worker string, most int, length time.Duration) ([]Lease, error)
 	// Pending returns those of the partitions that have something to do.
 	Pending(ctx context.Context, partitions []Partition) ([]Partition, error)
@@ -143,6 +145,7 @@ type Worker struct {
 	leases map[Partition]*state
 	beaten time.Time // when the leases were kept last
 	store  string    // the store epoch then
+	server string    // of the projection, when it was looked at last
 
 	projection, check *breaker.Breaker
 
@@ -175,13 +178,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaseLength)
 		defer cancel()
-		for _, s := range w.leases {
-			if err := w.settle(ctx, s); err != nil {
-				w.Logger.Warn("leases are not given back, and end by themselves", "error", err)
-				return
-			}
-		}
-		if err := w.Queue.ForgetWorker(ctx, w.name); err != nil {
+		if err := w.Queue.ForgetWorker(ctx, w.name, w.settled(ctx)); err != nil {
 			w.Logger.Warn("leases are not given back, and end by themselves", "error", err)
 		}
 	}()
@@ -205,15 +202,16 @@ func (w *Worker) Run(ctx context.Context) error {
 			failing = true
 			w.Logger.Warn("newly unread waits for the store", "error", err)
 		}
-		sleep(ctx, pause)
+		wait.For(ctx, pause)
 		pause = min(2*pause, mostPause)
 	}
 	return nil
 }
 
 // work does all that there is to do under the worker's leases. One partition's failure is its own: it pauses, and the
-// others go on.
-func (w *Worker) work(ctx context.Context) error {
+// others go on. A step that has begun comes to its end: cut off, it would not be known whether it was done.
+func (w *Worker) work(ending context.Context) error {
+	ctx := context.WithoutCancel(ending)
 	if err := w.keepLeases(ctx); err != nil {
 		return err
 	}
@@ -235,7 +233,8 @@ func (w *Worker) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, partition := range pending {
+	for i := 0; i < len(pending) && ending.Err() == nil; i++ {
+		partition := pending[i]
 		if err := w.keepLeases(ctx); err != nil {
 			return err
 		}
@@ -244,71 +243,6 @@ func (w *Worker) work(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// keepLeases has as many leases as are this worker's share. It does nothing before the next beat.
-func (w *Worker) keepLeases(ctx context.Context) (err error) {
-	if time.Since(w.beaten) < beat {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
-	defer cancel()
-	defer func() {
-		if err != nil {
-			clear(w.leases) // whether they still are ours is not known
-		}
-	}()
-	begun := time.Now()
-	living, store, err := w.Queue.KeepWorker(ctx, w.name, leaseLength)
-	if err != nil {
-		return err
-	}
-	if store != w.store { // its generations and positions are others
-		w.store = store
-		clear(w.leases)
-	}
-	for _, s := range w.leases { // those that are given back must be without doubt
-		if err := w.settle(ctx, s); err != nil {
-			return err
-		}
-	}
-	share := (partitions + living - 1) / living
-	kept, err := w.Queue.RenewLeases(ctx, w.name, share, leaseLength)
-	if err != nil {
-		return err
-	}
-	var claimed []Lease
-	if more := share - len(kept); more > 0 {
-		if claimed, err = w.Queue.ClaimLeases(ctx, w.name, more, leaseLength); err != nil {
-			return err
-		}
-	}
-	before := w.leases
-	w.leases = make(map[Partition]*state, len(kept)+len(claimed))
-	for _, l := range kept {
-		s := before[l.Partition]
-		if s == nil || s.Fence != l.Fence { // what was done under it is not known any more
-			s = &state{Lease: l, size: mostRows(l.Partition), doubtful: l.Partition != relay}
-		}
-		w.leases[l.Partition] = s
-	}
-	for _, l := range claimed {
-		w.leases[l.Partition] = &state{Lease: l, size: mostRows(l.Partition), doubtful: w.Projection == nil && l.Partition != relay}
-	}
-	w.beaten = begun
-	return nil
-}
-
-// state is a lease, and how it goes with its partition.
-type state struct {
-	Lease
-	size   int // of the next batch
-	pause  time.Duration
-	resume time.Time // nothing is tried before
-
-	doubtful bool      // copies of this generation may lack something
-	unmarked bool      // nobody can trust copies of this generation, and nothing is applied to them
-	marked   time.Time // when they were marked last
 }
 
 func mostRows(p Partition) int {
@@ -335,6 +269,8 @@ func (w *Worker) step(ctx context.Context, s *state) {
 	done, err := do(ctx, s.Lease, s.size)
 	switch {
 	case err != nil:
+		// Unless Postgres has refused it, the batch may have been stored all the same.
+		s.doubtful = s.doubtful || s.Partition != relay && !errors.Is(err, ErrUnfit)
 		w.failed(ctx, s, err)
 		return
 	case !done.Held:
@@ -404,8 +340,8 @@ type WorkerStats struct {
 
 	// Of the projection:
 	Coalesced   int64 // events not applied because one of the same sender came after them in their batch
-	Redundant   int64 // changes not applied because the check said that they would change nothing
-	Unsure      int64 // batches applied whole because the check could not tell
+	Redundant   int64 // events not applied because the check said that they would change nothing
+	Unsure      int64 // batches applied whole because the check could not tell, or was away
 	Applied     int64 // changes applied
 	Generations int64 // how often all copies of a partition were made old
 }
@@ -416,14 +352,5 @@ func (w *Worker) Stats() WorkerStats {
 		Relayed: w.relayed.Load(), Stored: w.stored.Load(), Parked: w.parked.Load(),
 		Coalesced: w.coalesced.Load(), Redundant: w.redundant.Load(), Unsure: w.unsure.Load(),
 		Applied: w.applied.Load(), Generations: w.generations.Load(),
-	}
-}
-
-func sleep(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -138,7 +138,7 @@ func (s *Store) LockHead(ctx context.Context, channelID id.Channel, change func(
 		if err != nil {
 			return err
 		}
-		h := &head{store: s, tx: tx, channel: channelID, highWater: id.Seq(row.HighWaterSeq)}
+		h := &head{store: s, tx: tx, channel: channelID, membersEver: row.MembersEver}
 		h.info.Kind = channel.Kind(row.Kind)
 		if row.CreatorID != nil {
 			h.info.CreatorID = id.User(*row.CreatorID)
@@ -149,11 +149,11 @@ func (s *Store) LockHead(ctx context.Context, channelID id.Channel, change func(
 
 // head is a locked channel_head in its transaction.
 type head struct {
-	store     *Store
-	tx        pgx.Tx
-	channel   id.Channel
-	highWater id.Seq
-	info      channel.HeadInfo
+	store       *Store
+	tx          pgx.Tx
+	channel     id.Channel
+	membersEver int32
+	info        channel.HeadInfo
 }
 
 func (h *head) Info() channel.HeadInfo { return h.info }
@@ -175,11 +175,13 @@ func (h *head) Join(ctx context.Context, users []id.User) (change channel.Change
 	for i, user := range joining {
 		newcomers[i] = id.User(user)
 	}
-	joined, err := h.store.join(ctx, h.tx, h.channel, h.highWater, newcomers)
+	joined, err := h.store.join(ctx, h.tx, h.channel, h.membersEver, newcomers)
 	if err != nil {
 		return change, err
 	}
-	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, joined, int64(h.channel))
+	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, dbsqlc.ChangeMemberCountParams{
+		Change: joined.Joined, Newcomers: joined.Newcomers, ChannelID: int64(h.channel),
+	})
 	return channel.Change{ChannelID: h.channel, Version: id.Seq(version), Joined: newcomers}, err
 }
 
@@ -191,7 +193,7 @@ func (h *head) Leave(ctx context.Context, user id.User) (change channel.Change, 
 	if err != nil || left == 0 {
 		return change, err
 	}
-	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, -1, int64(h.channel))
+	version, err := h.store.q.ChangeMemberCount(ctx, h.tx, dbsqlc.ChangeMemberCountParams{Change: -1, ChannelID: int64(h.channel)})
 	return channel.Change{ChannelID: h.channel, Version: id.Seq(version), Left: []id.User{user}}, err
 }
 
@@ -211,16 +213,16 @@ func (h *head) Delete(ctx context.Context, seq id.Seq) (id.Seq, error) {
 	return id.Seq(version), err
 }
 
-// join makes people members at highWater, and known if they were not. They come in ascending order.
-func (s *Store) join(ctx context.Context, tx pgx.Tx, channelID id.Channel, highWater id.Seq, users []id.User) (int32, error) {
+// join makes people members at the head, and known if they were not. They come in ascending order, and those who were
+// never in the channel get the indexes from firstIndex on.
+func (s *Store) join(ctx context.Context, tx pgx.Tx, channelID id.Channel, firstIndex int32, users []id.User) (dbsqlc.JoinChannelRow, error) {
 	ids := int64s(users)
 	if err := s.q.EnsureUsers(ctx, tx, ids); err != nil {
-		return 0, err
+		return dbsqlc.JoinChannelRow{}, err
 	}
-	joined, err := s.q.JoinChannel(ctx, tx, dbsqlc.JoinChannelParams{
-		ChannelID: int64(channelID), HighWaterSeq: int64(highWater), UserIDs: ids,
+	return s.q.JoinChannel(ctx, tx, dbsqlc.JoinChannelParams{
+		ChannelID: int64(channelID), MembersEver: firstIndex, UserIDs: ids,
 	})
-	return int32(joined), err //nolint:gosec // at most 1,001
 }
 
 func seenChannel(row dbsqlc.ListChannelsRow) channel.Channel {
@@ -231,6 +233,9 @@ func seenChannel(row dbsqlc.ListChannelsRow) channel.Channel {
 		MemberCount:  int(row.MemberCount),
 		HighWaterSeq: id.Seq(row.HighWaterSeq),
 		VisibleAfter: id.Seq(row.JoinedSeq),
+	}
+	if row.PeerShares {
+		seen.PeerReadSeq = (*id.Seq)(&row.PeerReadSeq)
 	}
 	if seen.Kind == channel.Direct {
 		seen.Name = person.Called(id.User(row.OtherID), row.OtherName).DisplayName

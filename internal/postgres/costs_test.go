@@ -146,8 +146,8 @@ func TestASendCostsTheSameInAnyChannel(t *testing.T) {
 	conn := d.conn()
 	cost := func(members int) (rows map[string]int, bytes int64) {
 		group := d.group(anna)
-		exec(t, conn, `INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-			SELECT n, $1, 0, 0 FROM generate_series(2, $2::int) n`, group, members)
+		exec(t, conn, `INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+			SELECT n, $1, 0, 0, n FROM generate_series(2, $2::int) n`, group, members)
 		exec(t, conn, "UPDATE channel_head SET member_count = $2 WHERE channel_id = $1", group, members)
 		exec(t, conn, "VACUUM ANALYZE")
 		bytes = math.MaxInt64
@@ -226,10 +226,10 @@ func TestTheListOfBadgesGoesByPrimaryKeys(t *testing.T) {
 	for _, sql := range []string{
 		`INSERT INTO channel_head (channel_id, activity, high_water_seq, member_count)
 			SELECT n, n, 20, 25 FROM generate_series(1, 20000) n`,
-		`INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq)
-			SELECT u, (u * 7919 + c * 104729) % 20000 + 1, 10, 0 FROM generate_series(1, 4000) u, generate_series(1, 50) c
+		`INSERT INTO channel_read_state (user_id, channel_id, last_read_seq, joined_seq, member_index)
+			SELECT u, (u * 7919 + c * 104729) % 20000 + 1, 10, 0, u FROM generate_series(1, 4000) u, generate_series(1, 50) c
 			UNION ALL
-			SELECT u, c * 39 + u % 39 + 1, 10, 0 FROM generate_series(4001, 4100) u, generate_series(1, 500) c
+			SELECT u, c * 39 + u % 39 + 1, 10, 0, u FROM generate_series(4001, 4100) u, generate_series(1, 500) c
 			ON CONFLICT DO NOTHING`,
 		`INSERT INTO message (channel_id, seq, id, sender_id, created_at, body)
 			SELECT c, n, c * 20 + n, 1, now(), 'hello' FROM generate_series(1, 10000) c, generate_series(1, 20) n`,

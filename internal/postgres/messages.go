@@ -68,6 +68,8 @@ func (s *Store) Send(ctx context.Context, sender id.User, draft channel.Draft) (
 			ReadEpoch:    int(row.ReadEpoch),
 			Muted:        row.Muted,
 			Activity:     row.ID,
+			ReceiptSeq:   id.Seq(row.Seq),
+			MemberIndex:  int(row.MemberIndex),
 		},
 	}, nil
 }

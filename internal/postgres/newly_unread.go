@@ -57,15 +57,15 @@ func (s *Store) KeepWorker(ctx context.Context, worker string, within time.Durat
 }
 
 // ForgetWorker implements newlyunread.Queue.
-func (s *Store) ForgetWorker(ctx context.Context, worker string) error {
-	return translate(s.q.ForgetWorker(ctx, s.pool, worker))
+func (s *Store) ForgetWorker(ctx context.Context, worker string, settled []newlyunread.Partition) error {
+	return translate(s.q.ForgetWorker(ctx, s.pool, int16s(settled), worker))
 }
 
 // RenewLeases implements newlyunread.Queue.
-func (s *Store) RenewLeases(ctx context.Context, worker string, most int, length time.Duration) ([]newlyunread.Lease, error) {
+func (s *Store) RenewLeases(ctx context.Context, worker string, most int, length time.Duration, settled []newlyunread.Partition) ([]newlyunread.Lease, error) {
 	rows, err := again(ctx, s, func() ([]dbsqlc.RenewLeasesRow, error) {
 		return s.q.RenewLeases(ctx, s.pool, dbsqlc.RenewLeasesParams{
-			Owner: worker, Most: int64(most), LengthMs: length.Milliseconds(),
+			Owner: worker, Most: int64(most), LengthMs: length.Milliseconds(), Settled: int16s(settled),
 		})
 	})
 	if err != nil {
@@ -100,10 +100,7 @@ func (s *Store) ClaimLeases(ctx context.Context, worker string, most int, length
 
 // Pending implements newlyunread.Queue.
 func (s *Store) Pending(ctx context.Context, partitions []newlyunread.Partition) ([]newlyunread.Partition, error) {
-	mine := make([]int16, len(partitions))
-	for i, p := range partitions {
-		mine[i] = int16(p)
-	}
+	mine := int16s(partitions)
 	rows, err := again(ctx, s, func() ([]int16, error) { return s.q.ListPending(ctx, s.pool, mine) })
 	if err != nil {
 		return nil, err
@@ -113,6 +110,15 @@ func (s *Store) Pending(ctx context.Context, partitions []newlyunread.Partition)
 		pending[i] = newlyunread.Partition(p)
 	}
 	return pending, nil
+}
+
+// int16s never returns nil, which would be NULL.
+func int16s(partitions []newlyunread.Partition) []int16 {
+	numbers := make([]int16, len(partitions))
+	for i, p := range partitions {
+		numbers[i] = int16(p)
+	}
+	return numbers
 }
 
 // Relay implements newlyunread.Queue. A batch is the smaller the larger groups may be: it writes an event for each member.

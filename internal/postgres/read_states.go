@@ -23,6 +23,7 @@ func (s *Store) Badges(ctx context.Context, user id.User, limit int) (badges []r
 				HighWaterSeq: row.HighWaterSeq, LastReadSeq: row.LastReadSeq, JoinedSeq: row.JoinedSeq,
 				ReadEpoch: row.ReadEpoch, Muted: row.Muted, HeadVersion: row.HeadVersion, StateVersion: row.StateVersion,
 				Activity: row.Activity, Unread: row.Unread, Mentions: row.Mentions,
+				ReceiptSeq: row.ReceiptSeq, MemberIndex: row.MemberIndex,
 			})
 			instance = row.StoreInstance
 		}
@@ -153,6 +154,8 @@ func badge(row dbsqlc.ListBadgesOfRow) readstate.Badge {
 		ReadEpoch:    int(row.ReadEpoch),
 		Muted:        row.Muted,
 		Activity:     row.Activity,
+		ReceiptSeq:   id.Seq(row.ReceiptSeq),
+		MemberIndex:  int(row.MemberIndex),
 		Countable:    int(row.Unread),
 		Naming:       int(row.Mentions),
 	}

@@ -19,8 +19,9 @@ type damage struct {
 	people []id.User
 	// takesBack says that cursors are taken back to the head, where they had been, in an epoch of their own.
 	takesBack bool
-	// lostVersion and lostJoining say that how large the version was, and where they joined, cannot be known any more.
-	lostVersion, lostJoining bool
+	// lostVersion, lostJoining and lostReading say that how large the version was, where they joined, and how far they ever
+	// read, cannot be known any more.
+	lostVersion, lostJoining, lostReading bool
 }
 
 func damages() map[string]damage {
@@ -75,6 +76,7 @@ func damages() map[string]damage {
 		"a version too low":      func(d *damage) { d.lostVersion = true },
 		"a cursor past the head": func(d *damage) { d.takesBack = true },
 		"joined past the head":   func(d *damage) { d.takesBack, d.lostJoining = true, true },
+		"read past the head":     func(d *damage) { d.lostReading = true },
 	} {
 		changed := all[name]
 		change(&changed)
@@ -132,6 +134,9 @@ func (d damage) check(t *testing.T, v *verified, want map[readstate.Seat]readsta
 		}
 		if repaired && d.lostJoining {
 			badge.JoinedSeq = badge.HighWaterSeq
+		}
+		if repaired && d.lostReading {
+			badge.ReceiptSeq = badge.HighWaterSeq
 		}
 		if got[seat] != badge {
 			t.Errorf("%v: got %+v, want %+v", seat, got[seat], badge)

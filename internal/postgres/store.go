@@ -12,6 +12,7 @@ import (
 
 	"tidemark/internal/channel"
 	"tidemark/internal/delivery"
+	"tidemark/internal/inspect"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
@@ -59,6 +60,7 @@ var (
 	_ newlyunread.Store = (*Store)(nil)
 	_ newlyunread.Queue = (*Store)(nil)
 	_ verify.Store      = (*Store)(nil)
+	_ inspect.Store     = (*Store)(nil)
 	_ person.Store      = (*Store)(nil)
 )
 

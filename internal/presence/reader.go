@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidemark/internal/breaker"
 	"tidemark/internal/id"
 )
 
@@ -23,14 +24,13 @@ type Reader struct {
 	store  Store
 	logger *slog.Logger
 
-	start     time.Time
-	awayUntil atomic.Int64 // when the store is tried again, in nanoseconds from start; 0 while it works
-	unknown   atomic.Int64
+	breaker *breaker.Breaker
+	unknown atomic.Int64
 }
 
 // NewReader returns who reads from store. A nil logger means slog.Default.
 func NewReader(store Store, logger *slog.Logger) *Reader {
-	return &Reader{store: store, logger: cmp.Or(logger, slog.Default()), start: time.Now()}
+	return &Reader{store: store, logger: cmp.Or(logger, slog.Default()), breaker: breaker.New(readPause)}
 }
 
 // Online returns those of the users who are known to be connected. While the store is away or slow that is nobody.
@@ -38,7 +38,7 @@ func (r *Reader) Online(ctx context.Context, users []id.User) []id.User {
 	if len(users) == 0 {
 		return nil
 	}
-	if r.mayAsk() {
+	if r.breaker.Allow() {
 		online, err := r.ask(ctx, users)
 		if err == nil {
 			return online
@@ -51,12 +51,6 @@ func (r *Reader) Online(ctx context.Context, users []id.User) []id.User {
 // Unknown is how many questions stayed without an answer.
 func (r *Reader) Unknown() int64 { return r.unknown.Load() }
 
-// mayAsk reports whether the store works, or is due to be tried again by the caller.
-func (r *Reader) mayAsk() bool {
-	until, now := r.awayUntil.Load(), int64(time.Since(r.start))
-	return until == 0 || now >= until && r.awayUntil.CompareAndSwap(until, now+int64(readPause))
-}
-
 // ask asks the store, and remembers whether it works.
 func (r *Reader) ask(ctx context.Context, users []id.User) ([]id.User, error) {
 	asking, cancel := context.WithTimeout(ctx, readTimeout)
@@ -64,11 +58,11 @@ func (r *Reader) ask(ctx context.Context, users []id.User) ([]id.User, error) {
 	online, err := r.store.Online(asking, users)
 	switch {
 	case err == nil:
-		if r.awayUntil.Load() != 0 && r.awayUntil.Swap(0) != 0 {
+		if r.breaker.Worked() {
 			r.logger.InfoContext(ctx, "who is connected is known again")
 		}
 	case ctx.Err() != nil: // the caller is gone, which says nothing about the store
-	case r.awayUntil.Swap(int64(time.Since(r.start)+readPause)) == 0:
+	case r.breaker.Failed():
 		r.logger.WarnContext(ctx, "who is connected is not known, and everybody counts as away", "error", err)
 	}
 	return online, err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidemark/internal/id"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -152,7 +153,7 @@ func (t *Tracker) Run(ctx context.Context) error {
 				return nil
 			}
 			t.failed(err, gone)
-			sleep(ctx, min(mostPause, t.config.RenewEvery))
+			wait.For(ctx, min(mostPause, t.config.RenewEvery))
 			due = t.everybody() // what it holds by now is not known
 			continue
 		}
@@ -248,14 +249,5 @@ func (t *Tracker) succeeded() {
 	if !t.awaySince.IsZero() {
 		t.awaySince = time.Time{}
 		t.config.Logger.Info("who is connected is noted again")
-	}
-}
-
-func sleep(ctx context.Context, pause time.Duration) {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }

@@ -27,6 +27,10 @@ type Badge struct {
 	Muted        bool
 	// Activity orders channels by their newest message. It says nothing about time.
 	Activity int64
+	// ReceiptSeq is the furthest message ever read, and MemberIndex names the person among all who were ever in the
+	// channel: what others are told of reading, see package receipt.
+	ReceiptSeq  id.Seq
+	MemberIndex int
 	// Countable is how many messages of others stand undeleted after the cursor, and Naming how many of those name
 	// the person. Both are exact up to the cap that was asked for when the badge was read, and above it if larger.
 	Countable int

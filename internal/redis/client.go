@@ -60,7 +60,8 @@ func newClient(opts *goredis.Options) *Client {
 	server := new(atomic.Pointer[string])
 	opts.OnConnect = func(ctx context.Context, conn *goredis.Conn) error {
 		info, err := conn.Info(ctx, "server").Result()
-		if err != nil && ctx.Err() != nil {
+		var refused goredis.Error
+		if err != nil && !errors.As(err, &refused) { // there may be an answer under way, which would be taken for the next one's
 			return err
 		}
 		server.Store(new(runID(info))) // none where it may not be asked for
@@ -71,14 +72,14 @@ func newClient(opts *goredis.Options) *Client {
 	return &Client{rdb: goredis.NewClient(opts), server: server}
 }
 
-// serverID names the running server that was connected to last, as far as copies have it. A server that was restarted, or
-// took over, has another. It is known before anything is asked on a new connection, and a server's connections end with it:
+// serverID names the running server that was connected to last, and is empty where that is not known. A server that was
+// restarted, or took over, has another. It is known before anything is asked on a new connection, and a server's connections end with it:
 // so whatever an answer holds of another server's was not written by the one that gave it.
 func (c *Client) serverID() string {
-	if id := c.server.Load(); id != nil && *id != "" {
-		return (*id)[:min(len(*id), serverDigits)]
+	if id := c.server.Load(); id != nil {
+		return *id
 	}
-	return "unknown" // no copy says so
+	return ""
 }
 
 func runID(info string) string {

@@ -5,6 +5,9 @@
 //
 // Keys are kind:{id}. The braces are part of the name: in a cluster they keep what belongs together in one place.
 //
+//	newly_unread:{user}            sorted set: who wrote, by position, and above them what the copy is; ten minutes
+//	newly_unread_mark:{partition}  string: store, generation and position up to which copies lack nothing; 15 seconds
+//	newly_unread_token:{partition} string: what a replica has to show before it is believed; a minute
 //	ratelimit:{user}   string: when the person's allowance is whole again, in microseconds; expires then
 //	presence:{user}    sorted set: the processes that serve the person, scored by when each entry expires, in milliseconds;
 //	                   expires with the last
@@ -13,6 +16,7 @@
 //
 //	channel:{channel}  topic: what happens in a channel
 //	user:{user}        topic: what happens to one person
+//	receipts:{channel} topic: how far a channel's members have read, for those who watch
 //	probe:{random}     topic: a process tells itself, with an empty message, that its link works
 //
 // A publication reaches those who are connected at that moment, once, and nobody else. A link is one connection that

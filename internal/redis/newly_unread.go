@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -23,8 +24,6 @@ const (
 	copyFor = 10 * time.Minute
 	// noteFor is how long the making of one may take.
 	noteFor = 10 * time.Second
-	// serverDigits is how much of a server's id a copy has.
-	serverDigits = 12
 )
 
 var (
@@ -60,16 +59,20 @@ func newlyUnreadMarkKey(p newlyunread.Partition) string {
 	return "newly_unread_mark:{" + strconv.Itoa(int(p)) + "}"
 }
 
-// Read implements newlyunread.Projection. The mark is read first: what is applied after it is no harm.
+// Server implements newlyunread.Projection.
+func (n *NewlyUnread) Server() string { return n.client.serverID() }
+
+// Read implements newlyunread.Projection. A key that is of another kind is as none. The mark is read first: what is applied after it is no harm.
 func (n *NewlyUnread) Read(ctx context.Context, store string, user id.User, limit int) (newlyunread.Snapshot, newlyunread.Kept, error) {
 	pipe := n.rdb.Pipeline()
 	marked := pipe.Get(ctx, newlyUnreadMarkKey(newlyunread.PartitionOf(user)))
 	set := pipe.ZRevRangeWithScores(ctx, newlyUnreadKey(user), 0, int64(limit)+1)
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
+	_, _ = pipe.Exec(ctx) // each has its own error
+	if err := cmp.Or(unexpected(set.Err()), unexpected(marked.Err())); err != nil {
 		return newlyunread.Snapshot{}, newlyunread.Cold, fmt.Errorf("read who wrote to %s: %w", user, err)
 	}
 	m, ok := parseMark(marked.Val())
-	if !ok || !strings.HasPrefix(m.generation, storeDigits(store)+":") {
+	if !ok || !strings.HasPrefix(m.generation, storeDigits(store)+":") || n.client.serverID() == "" {
 		return newlyunread.Snapshot{}, newlyunread.Unattended, nil
 	}
 	s, ok := n.parse(set.Val(), m)
@@ -77,6 +80,14 @@ func (n *NewlyUnread) Read(ctx context.Context, store string, user id.User, limi
 		return newlyunread.Snapshot{}, newlyunread.Cold, nil
 	}
 	return s, newlyunread.Warm, nil
+}
+
+// unexpected leaves out what an answer may be.
+func unexpected(err error) error {
+	if errors.Is(err, goredis.Nil) || goredis.HasErrorPrefix(err, "WRONGTYPE") {
+		return nil
+	}
+	return err
 }
 
 // mark is up to where the copies of a partition lack nothing.
@@ -101,8 +112,10 @@ func (n *NewlyUnread) parse(set []goredis.Z, m mark) (s newlyunread.Snapshot, ok
 		return s, false
 	}
 	state, acknowledged := member(set[0]), member(set[1])
-	trusted, warm := strings.CutPrefix(state, "warm:"+n.client.serverID()+":"+m.generation+":")
-	if !warm {
+	made, warm := strings.CutPrefix(state, "warm:") // on which server, of what generation, up to where
+	server, made, _ := strings.Cut(made, ":")
+	trusted, good := strings.CutPrefix(made, m.generation+":")
+	if !warm || server == "" || !strings.HasPrefix(n.client.serverID(), server) || !good {
 		return s, false
 	}
 	position, err := strconv.ParseInt(trusted, 10, 64)
@@ -119,6 +132,8 @@ func (n *NewlyUnread) parse(set []goredis.Z, m mark) (s newlyunread.Snapshot, ok
 		if err != nil {
 			return s, false
 		}
+		// Until a batch is marked, what it brought is there already: all of it for this person, and of the batches before.
+		s.AsOf = max(s.AsOf, newlyunread.Position(z.Score))
 		s.Senders = append(s.Senders, newlyunread.Sender{UserID: sender, LatestAt: newlyunread.Position(z.Score).Time()})
 	}
 	return s, true
@@ -193,7 +208,7 @@ func (n *NewlyUnread) Drop(ctx context.Context, users []id.User) (dropped int, e
 
 // Apply implements newlyunread.Projection.
 func (n *NewlyUnread) Apply(ctx context.Context, changes []newlyunread.Change) error {
-	return n.scripts(ctx, "apply to copies of who wrote", n.apply, func(run func(key string, args ...any)) {
+	return runEach(ctx, n.rdb, "apply to copies of who wrote", n.apply, func(run func(key string, args ...any)) {
 		for _, change := range changes {
 			args := append(make([]any, 0, 2+2*len(change.Arrived)), newlyunread.MaxKept, int64(change.Acknowledged))
 			for _, a := range change.Arrived {
@@ -206,7 +221,7 @@ func (n *NewlyUnread) Apply(ctx context.Context, changes []newlyunread.Change) e
 
 // Mark implements newlyunread.Projection.
 func (n *NewlyUnread) Mark(ctx context.Context, marks []newlyunread.Mark) error {
-	return n.scripts(ctx, "mark copies of who wrote", n.mark, func(run func(key string, args ...any)) {
+	return runEach(ctx, n.rdb, "mark copies of who wrote", n.mark, func(run func(key string, args ...any)) {
 		for _, m := range marks {
 			run(newlyUnreadMarkKey(m.Partition), storeDigits(m.Generation.Store), m.Generation.Number, int64(m.Position),
 				newlyunread.MarkFor.Milliseconds())
@@ -236,24 +251,6 @@ func (n *NewlyUnread) Behind(ctx context.Context, marks []newlyunread.Mark) ([]n
 
 func generationText(g newlyunread.Generation) string {
 	return storeDigits(g.Store) + ":" + strconv.FormatInt(g.Number, 10)
-}
-
-// scripts runs one script many times in a pipeline, and again where the server did not know it.
-func (n *NewlyUnread) scripts(ctx context.Context, what string, script *goredis.Script, each func(run func(key string, args ...any))) error {
-	for attempt := 0; ; attempt++ {
-		pipe := n.rdb.Pipeline()
-		each(func(key string, args ...any) { script.EvalSha(ctx, pipe, []string{key}, args...) })
-		_, err := pipe.Exec(ctx)
-		if err != nil && attempt == 0 && goredis.HasErrorPrefix(err, "NOSCRIPT") {
-			if err = script.Load(ctx, n.rdb).Err(); err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", what, err)
-		}
-		return nil
-	}
 }
 
 // storeDigits tells store epochs apart in little room: a copy's state must fit into a small set's 64 bytes.

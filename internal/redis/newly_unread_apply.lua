@@ -4,7 +4,11 @@
 -- KEYS: the person's set. ARGV: how many senders at the most, acknowledged up to or 0, and then each sender's position and
 -- id.
 local set = KEYS[1]
-local top = redis.call('ZREVRANGE', set, 0, 1)
+local top = redis.pcall('ZREVRANGE', set, 0, 1)
+if top.err then -- it is no sorted set, and so no copy
+  redis.call('DEL', set)
+  return 0
+end
 if not top[1] or string.sub(top[1], 1, 4) ~= 'warm' then
   return 0
 end

@@ -12,6 +12,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"tidemark/internal/newlyunread"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -36,15 +37,14 @@ func NewNewlyUnreadCheck(primary, replica *Client) *NewlyUnreadCheck {
 	return &NewlyUnreadCheck{primary: primary.once(), replica: replica.once()}
 }
 
-// Redundant implements newlyunread.Check. Where the replica has no copy there is none to write to: one that is being made
-// since reads what was stored before.
+// Redundant implements newlyunread.Check.
 func (c *NewlyUnreadCheck) Redundant(ctx context.Context, p newlyunread.Partition, changes []newlyunread.Change, recency time.Duration) ([]newlyunread.Change, bool, error) {
 	token, key := rand.Text(), "newly_unread_token:{"+strconv.Itoa(int(p))+"}"
 	if err := c.primary.Set(ctx, key, token, tokenFor).Err(); err != nil {
 		return changes, false, fmt.Errorf("write a token: %w", err)
 	}
 	for try := range checkTries {
-		if try > 0 && !sleep(ctx, checkPause) {
+		if try > 0 && !wait.For(ctx, checkPause) {
 			break
 		}
 		pipe := c.replica.Pipeline()
@@ -85,10 +85,13 @@ func senders(change newlyunread.Change) []string {
 	return names
 }
 
-// missing returns what a set with that top lacks, or has only of long before.
+// missing returns what a set with that top lacks, or has only of long before. Only a copy that is there saves a write:
+//
+//   - one that is not there may be there on the primary, because a replica hides what is past its time by its own clock;
+//   - what is in one that is being made may not stay, because it is not known yet up to where all was acknowledged.
 func missing(change newlyunread.Change, top []string, scores []float64, recency time.Duration) []newlyunread.Arrival {
-	if len(top) == 0 || !strings.HasPrefix(top[0], "warm") {
-		return nil
+	if len(top) == 0 || !strings.HasPrefix(top[0], "warm:") {
+		return change.Arrived
 	}
 	var left []newlyunread.Arrival
 	for i, a := range change.Arrived {
@@ -97,15 +100,4 @@ func missing(change newlyunread.Change, top []string, scores []float64, recency 
 		}
 	}
 	return left
-}
-
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

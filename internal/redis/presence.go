@@ -28,43 +28,25 @@ func NewPresence(c *Client) *Presence {
 	return &Presence{rdb: c.rdb, note: goredis.NewScript(presenceScript)}
 }
 
-// Keep is as presence.Store has it.
+// Keep implements presence.Store.
 func (p *Presence) Keep(ctx context.Context, process string, users []id.User, expiry time.Duration) error {
-	if err := p.write(ctx, process, users, expiry); err != nil {
-		return fmt.Errorf("note %d people as connected: %w", len(users), err)
-	}
-	return nil
+	return p.write(ctx, fmt.Sprintf("note %d people as connected", len(users)), process, users, expiry)
 }
 
-// Leave is as presence.Store has it.
+// Leave implements presence.Store.
 func (p *Presence) Leave(ctx context.Context, process string, users []id.User) error {
-	if err := p.write(ctx, process, users, 0); err != nil {
-		return fmt.Errorf("note %d people as no longer connected: %w", len(users), err)
-	}
-	return nil
+	return p.write(ctx, fmt.Sprintf("note %d people as no longer connected", len(users)), process, users, 0)
 }
 
-// write runs the script for all of the users. A server that has lost it is given it again.
-func (p *Presence) write(ctx context.Context, process string, users []id.User, length time.Duration) error {
-	run := func() error {
-		_, err := p.rdb.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
-			for _, user := range users {
-				p.note.EvalSha(ctx, pipe, []string{presenceKey(user)}, process, length.Milliseconds())
-			}
-			return nil
-		})
-		return err
-	}
-	err := run()
-	if goredis.HasErrorPrefix(err, "NOSCRIPT") {
-		if err = p.note.Load(ctx, p.rdb).Err(); err == nil {
-			err = run()
+func (p *Presence) write(ctx context.Context, what, process string, users []id.User, length time.Duration) error {
+	return runEach(ctx, p.rdb, what, p.note, func(run func(key string, args ...any)) {
+		for _, user := range users {
+			run(presenceKey(user), process, length.Milliseconds())
 		}
-	}
-	return err
+	})
 }
 
-// Online is as presence.Store has it.
+// Online implements presence.Store.
 func (p *Presence) Online(ctx context.Context, users []id.User) ([]id.User, error) {
 	there := make([]*goredis.IntCmd, len(users))
 	_, err := p.rdb.Pipelined(ctx, func(pipe goredis.Pipeliner) error {

@@ -126,7 +126,7 @@ func (p *play) markPast(ctx context.Context, s *seat) {
 	if !s.member {
 		return
 	}
-	s.cursor = s.room.head()
+	s.markRead(readstate.Cursor{UpToSeq: s.room.head()})
 	past := readstate.Cursor{ChannelID: s.room.id, UpToSeq: id.MaxSeq}
 	p.stage.aloneInTurn(ctx, s, p.answered(s, p.copies(), func(ctx context.Context) (*readstate.Badge, error) {
 		result, err := p.ReadStates.MarkRead(ctx, s.actor.id, device(0), past, readstate.DefaultCap)

@@ -50,6 +50,8 @@ type seat struct {
 	room  *room
 	sent  []id.Seq // their messages since they joined
 	stays []*stay
+	// furthest is the furthest that they ever read, which nothing takes back, and joining does not move.
+	furthest id.Seq
 
 	alone  act   // the last that all they do in the channel must come after
 	beside []act // what they have done since
@@ -145,6 +147,7 @@ func (s *seat) send(m message) id.Seq {
 	}
 	s.room.messages = append(s.room.messages, m)
 	s.cursor = s.room.head()
+	s.furthest = s.cursor
 	s.sent = append(s.sent, s.cursor)
 	return s.cursor
 }
@@ -156,7 +159,10 @@ func (r *room) delete(seq id.Seq) {
 
 func (s *seat) markRead(c readstate.Cursor) {
 	if s.member && (c.ReadEpoch == nil || *c.ReadEpoch >= s.epoch) {
-		s.cursor = max(s.cursor, c.UpToSeq)
+		if c.UpToSeq > s.cursor {
+			s.cursor = c.UpToSeq
+			s.furthest = max(s.furthest, s.cursor)
+		}
 	}
 }
 

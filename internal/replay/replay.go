@@ -95,6 +95,8 @@ type Config struct {
 	Queue Queue
 	// SmallGroup is the largest group in which every message counts as newly unread. Zero means 100.
 	SmallGroup int
+	// Receipts is where it is looked who has read what, at the end. Nil means that nobody does.
+	Receipts Receipts
 	// Patience is how long screens may take at the end to show what they must, and messages to arrive at icons. Zero
 	// means a minute.
 	Patience time.Duration
@@ -129,7 +131,8 @@ type Report struct {
 	Badges   int // compared
 	Screens  int
 	Icons    int // compared
-	// Wrong counts badges, totals, messages, answers, screens and icons that were not what they must be.
+	Receipts int // compared
+	// Wrong counts badges, totals, messages, answers, screens, icons and receipts that were not what they must be.
 	Wrong int
 	// Details tells of the first of them.
 	Details []string
@@ -157,7 +160,7 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	}
 	p := newPlay(config)
 	defer func() { p.audience.close() }()
-	var badges, icons int
+	var badges, icons, receipts int
 	if err = p.perform(ctx, cast, readFile(config.File)); err == nil {
 		err = p.settle(ctx)
 	}
@@ -167,8 +170,11 @@ func Run(ctx context.Context, config Config) (Report, error) {
 	if err == nil {
 		badges, err = p.compare(ctx)
 	}
+	if err == nil {
+		receipts, err = p.compareReceipts(ctx)
+	}
 	report := Report{
-		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges, Screens: len(p.audience), Icons: icons,
+		Messages: int(p.sent.Load()), People: len(p.actors), Badges: badges, Screens: len(p.audience), Icons: icons, Receipts: receipts,
 		Wrong: p.found.wrong, Details: p.found.details,
 	}
 	if err != nil {

@@ -25,7 +25,7 @@ type Rebuilt struct{ People, Dropped int }
 
 // String sums it up in a line.
 func (r Rebuilt) String() string {
-	return fmt.Sprintf("%d people, %d projections dropped: each is made anew when it is read next", r.People, r.Dropped)
+	return fmt.Sprintf("%d people, %d copies dropped: each is made anew when it is read next", r.People, r.Dropped)
 }
 
 // Rebuild drops projections, of one person or everybody's, so that the next read makes them anew from Postgres. Nothing

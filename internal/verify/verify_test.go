@@ -79,7 +79,7 @@ func TestRebuild(t *testing.T) {
 	}
 	config.User = 0
 	done, err = verify.Rebuild(t.Context(), config)
-	if want := "123 people, 4 projections dropped: each is made anew when it is read next"; err != nil || done.String() != want {
+	if want := "123 people, 4 copies dropped: each is made anew when it is read next"; err != nil || done.String() != want {
 		t.Errorf("of all: %v, %v", done, err)
 	}
 	if len(kept.kept) > 0 {

@@ -9,25 +9,35 @@ import (
 
 const changeMemberCount = `-- name: ChangeMemberCount :one
 UPDATE channel_head
-SET member_count = member_count + $1::integer, version = version + 1
-WHERE channel_id = $2
+SET
+    member_count = member_count + $1::integer,
+    members_ever = members_ever + $2::integer,
+    version = version + 1
+WHERE channel_id = $3
 RETURNING version
 `
 
-// ChangeMemberCount follows a change of members, in a new version, which it returns.
-func (q *Queries) ChangeMemberCount(ctx context.Context, db DBTX, change int32, channelID int64) (int64, error) {
-	row := db.QueryRow(ctx, changeMemberCount, change, channelID)
+type ChangeMemberCountParams struct {
+	Change    int32
+	Newcomers int32
+	ChannelID int64
+}
+
+// ChangeMemberCount follows a change of members, in a new version, which it returns. newcomers are those who were never
+// in the channel before.
+func (q *Queries) ChangeMemberCount(ctx context.Context, db DBTX, arg ChangeMemberCountParams) (int64, error) {
+	row := db.QueryRow(ctx, changeMemberCount, arg.Change, arg.Newcomers, arg.ChannelID)
 	var version int64
 	err := row.Scan(&version)
 	return version, err
 }
 
 const insertChannelHead = `-- name: InsertChannelHead :exec
-INSERT INTO channel_head (channel_id, version, activity, member_count)
-VALUES ($1, 1, nextval('activity'), $2)
+INSERT INTO channel_head (channel_id, version, activity, member_count, members_ever)
+VALUES ($1, 1, nextval('activity'), $2, $2)
 `
 
-// InsertChannelHead gives a new channel its head.
+// InsertChannelHead gives a new channel its head. Its first members have the first indexes.
 func (q *Queries) InsertChannelHead(ctx context.Context, db DBTX, channelID int64, memberCount int32) error {
 	_, err := db.Exec(ctx, insertChannelHead, channelID, memberCount)
 	return err
@@ -67,7 +77,7 @@ func (q *Queries) ListHeadVersions(ctx context.Context, db DBTX, channelIds []in
 }
 
 const lockChannelHead = `-- name: LockChannelHead :one
-SELECT c.kind, c.creator_id, h.high_water_seq
+SELECT c.kind, c.creator_id, h.members_ever
 FROM channel_head h
 JOIN channel c ON c.id = h.channel_id
 WHERE h.channel_id = $1
@@ -75,15 +85,15 @@ FOR UPDATE OF h
 `
 
 type LockChannelHeadRow struct {
-	Kind         string
-	CreatorID    *int64
-	HighWaterSeq int64
+	Kind        string
+	CreatorID   *int64
+	MembersEver int32
 }
 
 // LockChannelHead holds up every other writer of the channel until the transaction ends, and returns where it stands.
 func (q *Queries) LockChannelHead(ctx context.Context, db DBTX, channelID int64) (LockChannelHeadRow, error) {
 	row := db.QueryRow(ctx, lockChannelHead, channelID)
 	var i LockChannelHeadRow
-	err := row.Scan(&i.Kind, &i.CreatorID, &i.HighWaterSeq)
+	err := row.Scan(&i.Kind, &i.CreatorID, &i.MembersEver)
 	return i, err
 }

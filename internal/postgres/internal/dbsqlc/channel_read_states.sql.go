@@ -38,38 +38,78 @@ func (q *Queries) GetStoreEpoch(ctx context.Context, db DBTX) (GetStoreEpochRow,
 	return i, err
 }
 
-const joinChannel = `-- name: JoinChannel :execrows
-INSERT INTO channel_read_state AS rs (user_id, channel_id, last_read_seq, joined_seq, version)
-SELECT joining.id, $1, $2, $2, 1
-FROM unnest($3::bigint[]) WITH ORDINALITY AS joining (id, position)
-ORDER BY joining.position
-ON CONFLICT (user_id, channel_id) DO UPDATE
-SET
-    last_read_seq = excluded.last_read_seq,
-    joined_seq = excluded.joined_seq,
-    member = true,
-    muted = false,
-    version = rs.version + 1,
-    moved_at = clock_timestamp(),
-    moved_by = 'JOINED',
-    moved_device = NULL
-WHERE NOT rs.member
+const joinChannel = `-- name: JoinChannel :one
+WITH known AS (
+    SELECT u.id, u.shares_read_receipts
+    FROM users u
+    WHERE u.id = ANY($1::bigint[])
+    ORDER BY u.id
+    FOR SHARE
+),
+newcomers AS (
+    SELECT named.id, ($2::integer) + row_number() OVER (ORDER BY named.id) - 1 AS member_index
+    FROM unnest($1::bigint[]) AS named (id)
+    WHERE NOT EXISTS (
+        SELECT FROM channel_read_state rs
+        WHERE rs.user_id = named.id AND rs.channel_id = $3
+        OFFSET 0
+    )
+),
+joined AS (
+    INSERT INTO channel_read_state AS rs
+        (user_id, channel_id, last_read_seq, joined_seq, version, member_index, shares_receipts)
+    SELECT
+        known.id,
+        h.channel_id,
+        h.high_water_seq,
+        h.high_water_seq,
+        1,
+        coalesce(newcomers.member_index, h.members_ever),
+        known.shares_read_receipts
+    FROM channel_head h
+    CROSS JOIN known
+    LEFT JOIN newcomers ON newcomers.id = known.id
+    WHERE h.channel_id = $3
+    ORDER BY known.id
+    ON CONFLICT (user_id, channel_id) DO UPDATE
+    SET
+        last_read_seq = excluded.last_read_seq,
+        joined_seq = excluded.joined_seq,
+        member = true,
+        muted = false,
+        version = rs.version + 1,
+        moved_at = clock_timestamp(),
+        moved_by = 'JOINED',
+        moved_device = NULL,
+        shares_receipts = excluded.shares_receipts
+    WHERE NOT rs.member
+    RETURNING user_id
+)
+SELECT
+    (SELECT count(*) FROM joined)::integer AS joined,
+    (SELECT count(*) FROM newcomers)::integer AS newcomers
 `
 
 type JoinChannelParams struct {
-	ChannelID    int64
-	HighWaterSeq int64
-	UserIDs      []int64
+	UserIDs     []int64
+	MembersEver int32
+	ChannelID   int64
+}
+
+type JoinChannelRow struct {
+	Joined    int32
+	Newcomers int32
 }
 
 // JoinChannel makes people members with their cursor at the head, which the caller has locked. Coming back is
-// joining; who is a member already stays as they are. The ids are sorted by the caller.
-func (q *Queries) JoinChannel(ctx context.Context, db DBTX, arg JoinChannelParams) (int64, error) {
-	result, err := db.Exec(ctx, joinChannel, arg.ChannelID, arg.HighWaterSeq, arg.UserIDs)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+// joining; who is a member already stays as they are. Who was never in the channel gets the next member_index, beginning
+// with members_ever. People are held, so that what they share cannot change meanwhile. The ids are sorted by
+// the caller, and known.
+func (q *Queries) JoinChannel(ctx context.Context, db DBTX, arg JoinChannelParams) (JoinChannelRow, error) {
+	row := db.QueryRow(ctx, joinChannel, arg.UserIDs, arg.MembersEver, arg.ChannelID)
+	var i JoinChannelRow
+	err := row.Scan(&i.Joined, &i.Newcomers)
+	return i, err
 }
 
 const leaveChannel = `-- name: LeaveChannel :execrows
@@ -98,6 +138,8 @@ SELECT
     h.version AS head_version,
     rs.version AS state_version,
     h.activity,
+    rs.receipt_seq,
+    rs.member_index,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
         WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
@@ -159,6 +201,8 @@ type ListBadgesRow struct {
 	HeadVersion   int64
 	StateVersion  int64
 	Activity      int64
+	ReceiptSeq    int64
+	MemberIndex   int32
 	Unread        int64
 	Mentions      int64
 	StoreInstance string
@@ -186,6 +230,8 @@ func (q *Queries) ListBadges(ctx context.Context, db DBTX, countTo int32, userID
 			&i.HeadVersion,
 			&i.StateVersion,
 			&i.Activity,
+			&i.ReceiptSeq,
+			&i.MemberIndex,
 			&i.Unread,
 			&i.Mentions,
 			&i.StoreInstance,
@@ -212,6 +258,8 @@ SELECT
     h.version AS head_version,
     rs.version AS state_version,
     h.activity,
+    rs.receipt_seq,
+    rs.member_index,
     (CASE
         WHEN h.high_water_seq <= rs.last_read_seq THEN 0
         WHEN greatest(h.last_deleted_seq, rs.last_sent_seq) <= rs.last_read_seq THEN h.high_water_seq - rs.last_read_seq
@@ -279,6 +327,8 @@ type ListBadgesOfRow struct {
 	HeadVersion  int64
 	StateVersion int64
 	Activity     int64
+	ReceiptSeq   int64
+	MemberIndex  int32
 	Unread       int64
 	Mentions     int64
 }
@@ -305,6 +355,8 @@ func (q *Queries) ListBadgesOf(ctx context.Context, db DBTX, arg ListBadgesOfPar
 			&i.HeadVersion,
 			&i.StateVersion,
 			&i.Activity,
+			&i.ReceiptSeq,
+			&i.MemberIndex,
 			&i.Unread,
 			&i.Mentions,
 		); err != nil {

@@ -16,7 +16,9 @@ SELECT
     coalesce(other.display_name, '')::text AS other_name,
     h.member_count,
     h.high_water_seq,
-    0::bigint AS joined_seq
+    0::bigint AS joined_seq,
+    false AS peer_shares,
+    0::bigint AS peer_read_seq
 FROM channel c
 JOIN channel_head h ON h.channel_id = c.id
 LEFT JOIN users other ON other.id = c.direct_low
@@ -32,6 +34,8 @@ type GetChannelRow struct {
 	MemberCount  int32
 	HighWaterSeq int64
 	JoinedSeq    int64
+	PeerShares   bool
+	PeerReadSeq  int64
 }
 
 // GetChannel returns a channel as nobody in particular sees it: a direct one under the name of its first person.
@@ -47,6 +51,8 @@ func (q *Queries) GetChannel(ctx context.Context, db DBTX, channelID int64) (Get
 		&i.MemberCount,
 		&i.HighWaterSeq,
 		&i.JoinedSeq,
+		&i.PeerShares,
+		&i.PeerReadSeq,
 	)
 	return i, err
 }
@@ -113,12 +119,15 @@ SELECT
     coalesce(other.display_name, '')::text AS other_name,
     h.member_count,
     h.high_water_seq,
-    rs.joined_seq
+    rs.joined_seq,
+    coalesce(rs.shares_receipts AND peer.shares_receipts, false)::boolean AS peer_shares,
+    coalesce(peer.receipt_seq, 0)::bigint AS peer_read_seq
 FROM channel_read_state rs
 JOIN channel c ON c.id = rs.channel_id
 JOIN channel_head h ON h.channel_id = rs.channel_id
 LEFT JOIN users other
     ON other.id = CASE WHEN c.direct_low = $1::bigint THEN c.direct_high ELSE c.direct_low END
+LEFT JOIN channel_read_state peer ON peer.user_id = other.id AND peer.channel_id = c.id AND peer.member
 WHERE rs.user_id = $1::bigint AND rs.channel_id = ANY($2::bigint[]) AND rs.member
 ORDER BY c.id
 `
@@ -132,9 +141,12 @@ type ListChannelsRow struct {
 	MemberCount  int32
 	HighWaterSeq int64
 	JoinedSeq    int64
+	PeerShares   bool
+	PeerReadSeq  int64
 }
 
-// ListChannels returns those of the channels that the person is a member of, as they see them.
+// ListChannels returns those of the channels that the person is a member of, as they see them. How far the other one of
+// a direct channel has read is there to be seen where both share receipts.
 func (q *Queries) ListChannels(ctx context.Context, db DBTX, userID int64, channelIDs []int64) ([]ListChannelsRow, error) {
 	rows, err := db.Query(ctx, listChannels, userID, channelIDs)
 	if err != nil {
@@ -153,6 +165,8 @@ func (q *Queries) ListChannels(ctx context.Context, db DBTX, userID int64, chann
 			&i.MemberCount,
 			&i.HighWaterSeq,
 			&i.JoinedSeq,
+			&i.PeerShares,
+			&i.PeerReadSeq,
 		); err != nil {
 			return nil, err
 		}

@@ -349,7 +349,7 @@ sent_by AS (
         moved_device = NULL
     FROM head
     WHERE rs.user_id = $1 AND rs.channel_id = $3 AND rs.member
-    RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted
+    RETURNING rs.user_id, rs.joined_seq, rs.version, rs.read_epoch, rs.muted, rs.member_index
 ),
 mentioned AS (
     INSERT INTO mention (user_id, channel_id, seq)
@@ -389,6 +389,7 @@ SELECT
     sent_by.version AS read_state_version,
     sent_by.read_epoch,
     sent_by.muted,
+    sent_by.member_index,
     coalesce((SELECT u.display_name FROM users u WHERE u.id = $1), '')::text AS sender_name
 FROM head, sent, sent_by
 `
@@ -411,6 +412,7 @@ type SendMessageRow struct {
 	ReadStateVersion int64
 	ReadEpoch        int32
 	Muted            bool
+	MemberIndex      int32
 	SenderName       string
 }
 
@@ -438,6 +440,7 @@ func (q *Queries) SendMessage(ctx context.Context, db DBTX, arg SendMessageParam
 		&i.ReadStateVersion,
 		&i.ReadEpoch,
 		&i.Muted,
+		&i.MemberIndex,
 		&i.SenderName,
 	)
 	return i, err

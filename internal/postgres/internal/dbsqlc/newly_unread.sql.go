@@ -212,14 +212,16 @@ func (q *Queries) FlushOutbox(ctx context.Context, db DBTX, arg FlushOutboxParam
 
 const forgetWorker = `-- name: ForgetWorker :exec
 WITH gone AS (
-    DELETE FROM worker w WHERE w.id = $1
+    DELETE FROM worker w WHERE w.id = $2
 )
-UPDATE lease l SET until = '-infinity' WHERE l.owner = $1 AND l.until > now()
+UPDATE lease l
+SET until = CASE WHEN l.partition = ANY($1::smallint[]) THEN '-infinity' ELSE now() END
+WHERE l.owner = $2 AND l.until > now()
 `
 
-// ForgetWorker gives a worker's leases back, at its end.
-func (q *Queries) ForgetWorker(ctx context.Context, db DBTX, id string) error {
-	_, err := db.Exec(ctx, forgetWorker, id)
+// ForgetWorker gives a worker's leases back, at its end: those that are settled as free, the others as ended.
+func (q *Queries) ForgetWorker(ctx context.Context, db DBTX, settled []int16, iD string) error {
+	_, err := db.Exec(ctx, forgetWorker, settled, iD)
 	return err
 }
 
@@ -519,18 +521,23 @@ const renewLeases = `-- name: RenewLeases :many
 WITH mine AS (
     SELECT l.partition, row_number() OVER (ORDER BY l.partition) AS number
     FROM lease l
-    WHERE l.owner = $3 AND l.until > '-infinity'
+    WHERE l.owner = $4 AND l.until > '-infinity'
 )
 UPDATE lease l
-SET until = CASE WHEN mine.number <= $1::bigint THEN now() + ($2::bigint) * interval '1 millisecond' ELSE '-infinity' END
+SET until = CASE
+    WHEN mine.number <= $1::bigint THEN now() + ($2::bigint) * interval '1 millisecond'
+    WHEN l.partition = ANY($3::smallint[]) THEN '-infinity'
+    ELSE now()
+END
 FROM mine
-WHERE l.partition = mine.partition AND l.owner = $3
+WHERE l.partition = mine.partition AND l.owner = $4
 RETURNING l.partition, l.fence, (mine.number <= $1::bigint)::boolean AS kept
 `
 
 type RenewLeasesParams struct {
 	Most     int64
 	LengthMs int64
+	Settled  []int16
 	Owner    string
 }
 
@@ -540,9 +547,15 @@ type RenewLeasesRow struct {
 	Kept      bool
 }
 
-// RenewLeases keeps the leases that a worker has, at most so many, and gives back the others.
+// RenewLeases keeps the leases that a worker has, at most so many, and gives back the others: those that are settled as
+// free, the rest as ended.
 func (q *Queries) RenewLeases(ctx context.Context, db DBTX, arg RenewLeasesParams) ([]RenewLeasesRow, error) {
-	rows, err := db.Query(ctx, renewLeases, arg.Most, arg.LengthMs, arg.Owner)
+	rows, err := db.Query(ctx, renewLeases,
+		arg.Most,
+		arg.LengthMs,
+		arg.Settled,
+		arg.Owner,
+	)
 	if err != nil {
 		return nil, err
 	}
