@@ -61,7 +61,8 @@ type blows struct {
 	events, changed, batches int           // events; pairs that came in and acknowledgments; batches
 	writes                   int64         // that a worker sent to the primary
 	unsure                   int64         // batches of which the replica could not tell
-	inRedis                  time.Duration // that the worker waited for Redis, primary and replica
+	writing                  time.Duration // that the worker waited for the primary to apply and mark
+	inRedis                  time.Duration // the same, and for checks at the replica
 	took                     time.Duration // from the events to the copies, with Postgres in it
 }
 
@@ -139,6 +140,9 @@ func punching(ctx context.Context, l *lab) (table []row, err error) {
 			}).onTime())
 		}
 	}
+	add(found.row(p.of+": time to write alone, neither / both", "%.1f", bound{}, func(p punches) float64 {
+		return p[neither].writing.Seconds() / p[both].writing.Seconds()
+	}).onTime())
 	add(found.row(p.of+": time with Postgres, neither / both", "%.1f", bound{}, func(p punches) float64 {
 		return p[neither].took.Seconds() / p[both].took.Seconds()
 	}).onTime())
@@ -214,7 +218,7 @@ func (l *lab) punch(ctx context.Context, p plot, way bags, replica string) (b bl
 		if err != nil {
 			return err
 		}
-		waited := watch.waited.Load()
+		wrote, asked := watch.wrote.Load(), watch.asked.Load()
 		for _, part := range p.parts {
 			took, err := l.playPart(ctx, c, watched, worker, part)
 			if err != nil {
@@ -223,7 +227,8 @@ func (l *lab) punch(ctx context.Context, p plot, way bags, replica string) (b bl
 			b.took += took
 			b.events += len(part.events) + len(part.acknowledging)
 		}
-		b.inRedis = time.Duration(watch.waited.Load() - waited)
+		b.writing = time.Duration(watch.wrote.Load() - wrote)
+		b.inRedis = b.writing + time.Duration(watch.asked.Load()-asked)
 		stats := worker.Stats()
 		b.changed, b.batches, b.unsure = watched.changed, int(watch.stored.Load()), stats.Unsure
 		after, err := c.written(ctx, watch)
@@ -308,7 +313,7 @@ func (c *copies) agree(ctx context.Context, readers []id.User) error {
 type watch struct {
 	stored, told atomic.Int64 // batches: as they were stored, and after all was done with them
 	tokens       atomic.Int64 // one for each check
-	waited       atomic.Int64 // for Redis, in nanoseconds
+	wrote, asked atomic.Int64 // how long that took, in nanoseconds: to apply and mark, and to check
 }
 
 // NewlyUnreadChanged implements newlyunread.Announcer.
@@ -326,7 +331,9 @@ func (w *watch) awaitTold(ctx context.Context) error {
 	return nil
 }
 
-func (w *watch) wait(begin time.Time) { w.waited.Add(int64(time.Since(begin))) }
+func (w *watch) writing(begin time.Time) { w.wrote.Add(int64(time.Since(begin))) }
+
+func (w *watch) asking(begin time.Time) { w.asked.Add(int64(time.Since(begin))) }
 
 // watchedQueue counts what happens to pairs of recipient and sender. There is nothing to do while its gate is locked.
 type watchedQueue struct {
@@ -386,13 +393,13 @@ type watchedCopies struct {
 
 // Apply implements newlyunread.Projection.
 func (c watchedCopies) Apply(ctx context.Context, changes []newlyunread.Change) error {
-	defer c.watch.wait(time.Now())
+	defer c.watch.writing(time.Now())
 	return c.Projection.Apply(ctx, changes)
 }
 
 // Mark implements newlyunread.Projection.
 func (c watchedCopies) Mark(ctx context.Context, marks []newlyunread.Mark) error {
-	defer c.watch.wait(time.Now())
+	defer c.watch.writing(time.Now())
 	return c.Projection.Mark(ctx, marks)
 }
 
@@ -404,6 +411,6 @@ type watchedCheck struct {
 // Redundant implements newlyunread.Check.
 func (c watchedCheck) Redundant(ctx context.Context, p newlyunread.Partition, changes []newlyunread.Change, recency time.Duration) ([]newlyunread.Change, bool, error) {
 	c.watch.tokens.Add(1)
-	defer c.watch.wait(time.Now())
+	defer c.watch.asking(time.Now())
 	return c.Check.Redundant(ctx, p, changes, recency)
 }
