@@ -48,7 +48,7 @@ type scale struct {
 	waiting [2]int // how many messages wait in the outbox, of direct channels and of groups
 
 	punched, hit, parts int // partitions, people in each and batches for each, of events most of which change nothing
-	owners                  int // how many people there are of whom some look at their icons
+	owners              int // how many people there are of whom some look at their icons
 }
 
 func scaleOf(quick bool) scale {
