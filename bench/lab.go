@@ -47,8 +47,8 @@ type scale struct {
 	written int    // how many messages the table of the classic forms has
 	waiting [2]int // how many messages wait in the outbox, of direct channels and of groups
 
-	punched, readers, parts int // partitions, people in each and batches for each, of events most of which change nothing
-	owners                  int // how many people there are of whom some look at their icons
+	punched, hit, parts int // partitions, people in each and batches for each, of events most of which change nothing
+	owners              int // how many people there are of whom some look at their icons
 }
 
 func scaleOf(quick bool) scale {
@@ -57,14 +57,14 @@ func scaleOf(quick bool) scale {
 			gaps: []int{10, 100, 1000, 10_000, 30_000}, window: 100 * time.Millisecond, calls: 200,
 			crowds: [2]int{200, 50}, connects: 50, deliveries: 1000, rest: 100 * time.Millisecond,
 			senders: [3]int{10, 200, 2000}, busy: 1000, written: 30_000, waiting: [2]int{400, 20},
-			punched: 2, readers: 100, parts: 2, owners: 2000,
+			punched: 2, hit: 100, parts: 2, owners: 2000,
 		}
 	}
 	return scale{
 		gaps: []int{10, 100, 1000, 100_000, 1_000_000}, window: 2 * time.Second, calls: 400,
 		crowds: [2]int{10_000, 1000}, connects: 2000, deliveries: 100_000, rest: 5 * time.Second,
 		senders: [3]int{10, 1000, 100_000}, busy: 10_000, written: 1_000_000, waiting: [2]int{20_000, 500},
-		punched: 8, readers: 400, parts: 8, owners: 100_000,
+		punched: 8, hit: 400, parts: 8, owners: 100_000,
 	}
 }
 

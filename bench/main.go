@@ -103,8 +103,8 @@ func run(args []string, out, progress io.Writer) (err error) {
 type options struct {
 	rounds int
 	quick  bool
-	plot   string // where a picture of R1 goes; empty: nowhere
 	trace  string // a file that B5 plays
+	plot   string // where a picture of R1 goes; empty: nowhere
 	chosen []experiment
 }
 
@@ -115,8 +115,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	var only string
 	flags.IntVar(&opts.rounds, "rounds", 0, "how often each figure is measured (default 5, or 2 with -quick)")
 	flags.BoolVar(&opts.quick, "quick", false, "look only whether it works: little data, short windows, no verdict on time")
-	flags.StringVar(&opts.plot, "plot", "", "draw what mark reads cost (R1) into this `file`, as SVG")
 	flags.StringVar(&opts.trace, "trace", "", "for B5: play the messages of this `file`, as tidemark replay has it, and none that are made up")
+	flags.StringVar(&opts.plot, "plot", "", "draw what mark reads cost (R1) into this `file`, as SVG")
 	flags.StringVar(&only, "only", "", "measure only these `ids`, such as B4,B11")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err

@@ -71,7 +71,7 @@ func (l *lab) madeUp() plot {
 	sender := firstPuncher
 	for partition := range newlyunread.Partition(l.punched) {
 		var readers []id.User
-		for user := firstPunched; len(readers) < l.readers; user++ {
+		for user := firstPunched; len(readers) < l.hit; user++ {
 			if newlyunread.PartitionOf(user) == partition {
 				readers = append(readers, user)
 			}
