@@ -26,7 +26,7 @@ type explainCommand struct {
 }
 
 // Run prints what explainBadge answers. Whoever can read the database needs no role.
-func (c *explainCommand) Run(ctx context.Context) (err error) {
+func (c *explainCommand) Run(ctx context.Context) error {
 	user, userErr := id.ParseUser(c.User)
 	channel, channelErr := id.ParseChannel(c.Channel)
 	switch {
@@ -35,11 +35,10 @@ func (c *explainCommand) Run(ctx context.Context) (err error) {
 	case channelErr != nil:
 		return errors.New("--channel must be the decimal form of a positive 64-bit integer")
 	}
-	url, release, err := c.postgres(ctx)
+	url, err := c.existing(ctx)
 	if err != nil {
 		return err
 	}
-	defer closing(release, &err)
 	store, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConnections: 1})
 	if err != nil {
 		return err
