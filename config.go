@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"tidemark/internal/auth"
-	"tidemark/internal/embedded"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/telemetry"
 	"tidemark/web"
@@ -141,11 +140,11 @@ func (c *config) listener(ctx context.Context) (net.Listener, error) {
 	return l, nil
 }
 
-// signing returns the key that tokens are signed with: the secret given or, without one, that of the data directory.
-func (t tokens) signing(dataDir string) (auth.Config, error) {
+// signing returns the key that tokens are signed with: the secret given or, without one, what is kept in the data directory.
+func (t tokens) signing(dataDir string, kept func(dataDir string) (string, error)) (auth.Config, error) {
 	config := auth.Config{Secret: t.JWTSecret, Issuer: t.JWTIssuer, Audience: t.JWTAudience}
 	if config.Secret == "" {
-		secret, err := embedded.Secret(dataDir)
+		secret, err := kept(dataDir)
 		if err != nil {
 			return auth.Config{}, err
 		}

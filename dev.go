@@ -49,7 +49,7 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 	}
 	trusted := c.trusted(log)
 	if c.JWKSURL == "" {
-		if trusted, err = c.signing(c.DataDir); err != nil {
+		if trusted, err = c.signing(c.DataDir, embedded.Secret); err != nil {
 			return err
 		}
 		trusted.Logger = log

@@ -114,6 +114,19 @@ func TestTokenIsAllThatIsPrinted(t *testing.T) {
 	}
 }
 
+// A token that no server takes helps nobody: where there is no secret, none is made.
+func TestTokenNeedsASecret(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	code, stdout, stderr := run(t, []string{"TIDEMARK_DATA_DIR=" + dir}, "token", "--user", "1")
+	expect(t, "the exit code", code, 1)
+	expect(t, "what is printed", stdout, "")
+	if !strings.Contains(stderr, "TIDEMARK_JWT_SECRET") || !strings.Contains(stderr, "--data-dir") {
+		t.Errorf("it says %s", stderr)
+	}
+	untouched(t, dir)
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := run(t, nil, "version")
