@@ -17,7 +17,8 @@ import (
 )
 
 type devCommand struct {
-	config `embed:""`
+	dataDir `embed:""`
+	config  `embed:""`
 
 	Demo bool `default:"true" negatable:"" help:"Make a few people, channels and messages to look at, where there are none."`
 }

@@ -22,7 +22,7 @@ var (
 )
 
 // postgres returns the Postgres to work on, and how to let it go. Engines are opened only where no URL is given.
-func (d database) postgres(ctx context.Context) (url string, release func() error, err error) {
+func (d localDatabase) postgres(ctx context.Context) (url string, release func() error, err error) {
 	if d.DatabaseURL != "" {
 		return d.DatabaseURL, func() error { return nil }, nil
 	}
@@ -34,15 +34,15 @@ func (d database) postgres(ctx context.Context) (url string, release func() erro
 }
 
 // existing returns the Postgres that holds data, for commands that have nothing to do with an empty one: none is started.
-func (d database) existing(ctx context.Context) (url string, err error) {
+func (d localDatabase) existing(ctx context.Context) (url string, err error) {
 	// A Redis that is named is not looked for.
-	url, _, err = place{database: d, RedisURL: unused}.existing(ctx)
+	url, _, err = localPlace{d.dataDir, place{d.database, unused}}.existing(ctx)
 	return url, err
 }
 
 // existing returns the Postgres that holds data, as it does for a database, and the Redis beside it. That is empty where
 // the one is named and the other is not.
-func (p place) existing(ctx context.Context) (databaseURL, redisURL string, err error) {
+func (p localPlace) existing(ctx context.Context) (databaseURL, redisURL string, err error) {
 	if p.DatabaseURL != "" {
 		return p.DatabaseURL, p.RedisURL, current(ctx, p.DatabaseURL)
 	}
@@ -56,6 +56,17 @@ func (p place) existing(ctx context.Context) (databaseURL, redisURL string, err 
 		return "", "", err
 	}
 	return engines.PostgresURL(), engines.RedisURL(), current(ctx, engines.PostgresURL())
+}
+
+// checkSchema refuses to run on a schema that is older than the program. Where Postgres is away, it is not known, and the
+// process waits for it as it would later.
+func (c *processConfig) checkSchema(ctx context.Context, log *slog.Logger) error {
+	err := current(ctx, c.DatabaseURL)
+	if err != nil && !errors.Is(err, errOldSchema) {
+		log.Warn("the schema could not be looked at", "error", err)
+		return nil
+	}
+	return err
 }
 
 // current fails where the database lacks some of the schema.

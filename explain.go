@@ -19,7 +19,7 @@ import (
 )
 
 type explainCommand struct {
-	database `embed:""`
+	localDatabase `embed:""`
 
 	User    string `required:"" help:"Whose badge: the decimal form of a positive 64-bit integer."`
 	Channel string `required:"" help:"The badge of which channel: likewise."`

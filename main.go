@@ -15,7 +15,7 @@ import (
 type commands struct {
 	Dev     devCommand     `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." set:"listen=127.0.0.1:8080" set:"open=true" set:"log=text" set:"rate=1000" set:"burst=10000" help:"Run with embedded engines, demo data and a playground, on this machine only."`
 	Serve   serveCommand   `cmd:"" set:"without=It must be given." set:"listen=:8080" set:"open=false" set:"log=json" set:"rate=100" set:"burst=1000" help:"Run in production."`
-	Work    workCommand    `cmd:"" set:"without=It must be given." set:"listen=:8080" set:"open=false" set:"log=json" set:"rate=100" set:"burst=1000" help:"Do the work between a message and newly unread, and serve nothing."`
+	Work    workCommand    `cmd:"" set:"without=It must be given." set:"listen=127.0.0.1:8081" set:"log=json" help:"Do the work between a message and newly unread, and serve nothing but /healthz, /readyz and /metrics."`
 	Migrate migrateCommand `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Bring the database to the newest schema. Safe when several do it at once."`
 	Token   tokenCommand   `cmd:"" help:"Print a token for somebody."`
 	Replay  replayCommand  `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Replay a trace of real chat traffic, and check every badge and every open screen."`

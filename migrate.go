@@ -8,7 +8,7 @@ import (
 )
 
 type migrateCommand struct {
-	database `embed:""`
+	localDatabase `embed:""`
 }
 
 // Run migrates.

@@ -19,7 +19,7 @@ type rebuildCommand struct {
 }
 
 type rebuildNewlyUnread struct {
-	place `embed:""`
+	localPlace `embed:""`
 
 	User  int64 `placeholder:"N" default:"0" help:"Whose. 0: everybody's."`
 	Quiet bool  `help:"Show no progress."`

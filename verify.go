@@ -23,7 +23,7 @@ const (
 )
 
 type verifyCommand struct {
-	place `embed:""`
+	localPlace `embed:""`
 
 	Sample int  `default:"0" help:"Verify so many people, drawn at random, and all of the channels that they are in. 0: everybody."`
 	Repair bool `env:"-" help:"Put right what is found, from the messages, and print it. A channel is held up for as long as its messages take to be counted. Open screens follow within --reconcile-every."`
