@@ -17,7 +17,8 @@ import (
 )
 
 type devCommand struct {
-	config `embed:""`
+	dataDir `embed:""`
+	config  `embed:""`
 
 	Demo bool `default:"true" negatable:"" help:"Make a few people, channels and messages to look at, where there are none."`
 }
@@ -49,7 +50,7 @@ func (c *devCommand) Run(ctx context.Context) (err error) {
 	}
 	trusted := c.trusted(log)
 	if c.JWKSURL == "" {
-		if trusted, err = c.signing(c.DataDir); err != nil {
+		if trusted, err = c.signing(c.DataDir, embedded.Secret); err != nil {
 			return err
 		}
 		trusted.Logger = log

@@ -19,14 +19,14 @@ import (
 )
 
 type explainCommand struct {
-	database `embed:""`
+	localDatabase `embed:""`
 
 	User    string `required:"" help:"Whose badge: the decimal form of a positive 64-bit integer."`
 	Channel string `required:"" help:"The badge of which channel: likewise."`
 }
 
 // Run prints what explainBadge answers. Whoever can read the database needs no role.
-func (c *explainCommand) Run(ctx context.Context) (err error) {
+func (c *explainCommand) Run(ctx context.Context) error {
 	user, userErr := id.ParseUser(c.User)
 	channel, channelErr := id.ParseChannel(c.Channel)
 	switch {
@@ -35,11 +35,10 @@ func (c *explainCommand) Run(ctx context.Context) (err error) {
 	case channelErr != nil:
 		return errors.New("--channel must be the decimal form of a positive 64-bit integer")
 	}
-	url, release, err := c.postgres(ctx)
+	url, err := c.existing(ctx)
 	if err != nil {
 		return err
 	}
-	defer closing(release, &err)
 	store, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConnections: 1})
 	if err != nil {
 		return err

@@ -16,28 +16,28 @@ const probeTimeout = time.Second
 var errNotLive = errors.New("the broker's link is down")
 
 // healthz says that the process runs. It asks nothing of the parts: a restart would not mend them.
-func (*server) healthz(w http.ResponseWriter, _ *http.Request) {
+func (*process) healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readiness is what /readyz answers: each part, and what follows for the whole. Without Redis the server is degraded and
+// readiness is what /readyz answers: each part, and what follows for the whole. Without Redis the process is degraded and
 // still right, live updates only later; without Postgres it can answer nothing.
 type readiness struct {
 	Status string            `json:"status"`
 	Parts  map[string]string `json:"parts"`
 }
 
-func (s *server) readyz(w http.ResponseWriter, r *http.Request) {
+func (p *process) readyz(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), probeTimeout)
 	defer cancel()
 	var both sync.WaitGroup
 	var postgres, redis error
-	both.Go(func() { postgres = s.store.Ping(ctx) })
-	both.Go(func() { redis = s.redis.Ping(ctx) })
+	both.Go(func() { postgres = p.store.Ping(ctx) })
+	both.Go(func() { redis = p.redis.Ping(ctx) })
 	both.Wait()
 
 	live := errNotLive
-	if s.hub.Linked() {
+	if p.hub.Linked() {
 		live = nil
 	}
 	answer := readiness{Status: "ready", Parts: map[string]string{

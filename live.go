@@ -1,29 +1,15 @@
 package main
 
 import (
-	"context"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidemark/graph"
 	"tidemark/internal/live"
 )
 
-// live keeps open screens right until ctx ends.
-func (s *server) live(ctx context.Context) {
-	if err := s.hub.Run(ctx); err != nil {
-		s.log.Error("live updates have ended", "error", err)
-	}
-}
-
-// observeLive adds what goes on live to the metrics.
-func observeLive(metrics prometheus.Registerer, hub *live.Hub, api *graph.Handler) {
-	gauge := func(name, help string, value func() float64) {
-		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tidemark_live_" + name, Help: help}, value))
-	}
-	counter := func(name, help string, value func() float64) {
-		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "tidemark_live_" + name, Help: help}, value))
-	}
+// observeHub adds what goes on live to the metrics.
+func observeHub(metrics prometheus.Registerer, hub *live.Hub) {
+	gauge, counter := liveMetrics(metrics)
 	of := func(number func(live.Stats) int64) func() float64 {
 		return func() float64 { return float64(number(hub.Stats())) }
 	}
@@ -45,10 +31,26 @@ func observeLive(metrics prometheus.Registerer, hub *live.Hub, api *graph.Handle
 	counter("gaps_total", "Gaps among a channel's events that did not close, and were read from Postgres.", of(func(s live.Stats) int64 { return s.Gaps }))
 	counter("reconciled_total", "Badges that comparing with Postgres found wrong, and put right.", of(func(s live.Stats) int64 { return s.Reconciled }))
 	counter("resumes_total", "Times that the broker's link came up.", of(func(s live.Stats) int64 { return s.Resumed }))
+}
+
+// observeSockets adds who is connected to the metrics.
+func observeSockets(metrics prometheus.Registerer, api *graph.Handler) {
+	gauge, counter := liveMetrics(metrics)
 	gauge("websockets", "Websockets that are open.", func() float64 { return float64(api.SocketStats().Sockets) })
 	gauge("sse_streams", "Streams of server-sent events that are open.", func() float64 { return float64(api.SocketStats().Streams) })
 	counter("connections_refused_total", "Connections turned away: without a good token, one too many of a person, or while the server ends.",
 		func() float64 { return float64(api.SocketStats().Refused) })
 	counter("slow_readers_total", "Websockets and event streams ended because their client did not read.", func() float64 { return float64(api.SocketStats().Slow) })
 	counter("silent_readers_total", "Websockets ended because their client did not answer a ping.", func() float64 { return float64(api.SocketStats().Silent) })
+}
+
+// liveMetrics returns what registers a gauge, and a counter, of what goes on live.
+func liveMetrics(metrics prometheus.Registerer) (gauge, counter func(name, help string, value func() float64)) {
+	gauge = func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "tidemark_live_" + name, Help: help}, value))
+	}
+	counter = func(name, help string, value func() float64) {
+		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "tidemark_live_" + name, Help: help}, value))
+	}
+	return gauge, counter
 }

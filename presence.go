@@ -14,21 +14,23 @@ const whenOffline = "offline"
 
 // trackPresence notes who is connected to this process until ctx ends.
 func (s *server) trackPresence(ctx context.Context) {
-	if err := s.presence.Run(ctx); err != nil {
+	if err := s.tracker.Run(ctx); err != nil {
 		s.log.Error("presence has ended", "error", err)
 	}
 }
 
-// observePresence adds who is connected to the metrics.
-func observePresence(metrics prometheus.Registerer, tracker *presence.Tracker, reader *presence.Reader) {
-	metrics.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "tidemark_presence_people",
-			Help: "People who have a connection to this process open.",
-		}, func() float64 { return float64(tracker.People()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tidemark_presence_unknown_total",
-			Help: "Batches of messages that counted for everybody, because it could not be found out who is connected.",
-		}, func() float64 { return float64(reader.Unknown()) }),
-	)
+// observeTracker adds who is connected to the metrics.
+func observeTracker(metrics prometheus.Registerer, tracker *presence.Tracker) {
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "tidemark_presence_people",
+		Help: "People who have a connection to this process open.",
+	}, func() float64 { return float64(tracker.People()) }))
+}
+
+// observePresence adds how often it was not known who is connected to the metrics.
+func observePresence(metrics prometheus.Registerer, reader *presence.Reader) {
+	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "tidemark_presence_unknown_total",
+		Help: "Batches of messages that counted for everybody, because it could not be found out who is connected.",
+	}, func() float64 { return float64(reader.Unknown()) }))
 }

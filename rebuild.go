@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 
-	"tidemark/internal/embedded"
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
@@ -17,11 +15,11 @@ import (
 )
 
 type rebuildCommand struct {
-	NewlyUnread rebuildNewlyUnread `cmd:"" set:"without=Left out, the one that runs in the data directory, or one that is started there." help:"Drop what Redis holds of who is newly unread, so that it is counted anew."`
+	NewlyUnread rebuildNewlyUnread `cmd:"" set:"without=Left out, the one that runs in the data directory." help:"Drop what Redis holds of who is newly unread, so that it is counted anew."`
 }
 
 type rebuildNewlyUnread struct {
-	place `embed:""`
+	localPlace `embed:""`
 
 	User  int64 `placeholder:"N" default:"0" help:"Whose. 0: everybody's."`
 	Quiet bool  `help:"Show no progress."`
@@ -45,19 +43,16 @@ func (*rebuildNewlyUnread) Help() string {
 
 // Run drops the projections, and says how many.
 func (c *rebuildNewlyUnread) Run(ctx context.Context) (err error) {
-	engines, err := embedded.Open(ctx, embedded.Config{
-		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: slog.New(slog.DiscardHandler),
-	})
+	url, redisURL, err := c.existing(ctx)
 	if err != nil {
 		return err
 	}
-	defer closing(engines.Close, &err)
-	store, err := postgres.Open(ctx, postgres.Config{URL: engines.PostgresURL(), MaxConnections: 1})
+	store, err := postgres.Open(ctx, postgres.Config{URL: url, MaxConnections: 1})
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	client, err := redis.Open(engines.RedisURL())
+	client, err := redis.Open(redisURL)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ const (
 )
 
 type replayCommand struct {
-	place `embed:""`
+	localPlace `embed:""`
 
 	File    string `arg:"" type:"existingfile" help:"The trace, tab-separated, gzipped or not."`
 	Speed   speed  `default:"max" help:"How many times faster than it happened, or max."`
@@ -93,7 +93,7 @@ func (c *replayCommand) Run(ctx context.Context) (err error) {
 // engines returns the Postgres to work on, the Redis where somebody watches, and how to let them go.
 func (c *replayCommand) engines(ctx context.Context) (databaseURL, redisURL string, release func() error, err error) {
 	if c.Screens == 0 {
-		databaseURL, release, err = c.postgres(ctx)
+		databaseURL, release, err = localDatabase{c.dataDir, c.database}.postgres(ctx)
 		return databaseURL, "", release, err
 	}
 	engines, err := embedded.Open(ctx, embedded.Config{

@@ -1,12 +1,6 @@
 package main
 
-import (
-	"context"
-	"errors"
-	"log/slog"
-
-	"tidemark/migrations"
-)
+import "context"
 
 type serveCommand struct {
 	config `embed:""`
@@ -34,20 +28,4 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	}
 	log.Info("serving", "address", listener.Addr().String(), "version", version())
 	return server.run(ctx, listener)
-}
-
-// checkSchema refuses to serve from a schema that is older than the program. Where Postgres is away, it is not known,
-// and the server waits for it as it would later.
-func (c *serveCommand) checkSchema(ctx context.Context, log *slog.Logger) error {
-	ctx, cancel := context.WithTimeout(ctx, c.RequestTimeout)
-	defer cancel()
-	pending, err := migrations.Pending(ctx, c.DatabaseURL)
-	if err != nil {
-		log.Warn("the schema could not be looked at", "error", err)
-		return nil
-	}
-	if pending {
-		return errors.New("the database's schema is older than this program: run tidemark migrate first")
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -21,13 +20,11 @@ import (
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/person"
-	"tidemark/internal/postgres"
 	"tidemark/internal/presence"
 	"tidemark/internal/ratelimit"
 	"tidemark/internal/readstate"
 	"tidemark/internal/receipt"
 	"tidemark/internal/redis"
-	"tidemark/internal/telemetry"
 	"tidemark/internal/verify"
 	"tidemark/playground"
 	"tidemark/web"
@@ -51,31 +48,25 @@ const (
 	tracesTimeout = 5 * time.Second
 )
 
-// server is one process of Tidemark: what it holds open, and what it serves.
+// server is one process that serves: what it holds open, and what it serves.
 type server struct {
-	config      config
-	log         *slog.Logger
-	store       *postgres.Store
-	redis       *redis.Client
-	replica     *redis.Client // nil where there is none
-	verifier    *auth.Verifier
-	telemetry   *telemetry.Telemetry
-	people      *person.Directory
-	channels    *channel.Channels
-	readStates  *readstate.ReadStates
-	deliveries  *delivery.Deliveries
-	hub         *live.Hub
-	newlyUnread *newlyunread.NewlyUnread
-	worker      *newlyunread.Worker
-	presence    *presence.Tracker // nil where it makes no difference who is connected
-	sampler     *verify.Sampler
-	api         *graph.Handler
-	handler     http.Handler
+	process
+
+	config     config
+	verifier   *auth.Verifier
+	people     *person.Directory
+	channels   *channel.Channels
+	readStates *readstate.ReadStates
+	deliveries *delivery.Deliveries
+	tracker    *presence.Tracker // nil where it makes no difference who is connected
+	sampler    *verify.Sampler
+	api        *graph.Handler
+	handler    http.Handler
 }
 
 // newServer opens what a server needs. It does not fail because Postgres or Redis is away; run closes all of it.
 func newServer(ctx context.Context, config config, trusted auth.Config, log *slog.Logger) (*server, error) {
-	s := &server{config: config, log: log}
+	s := &server{config: config, process: process{log: log}}
 	if err := s.open(ctx, trusted); err != nil {
 		s.close(ctx)
 		return nil, err
@@ -85,25 +76,15 @@ func newServer(ctx context.Context, config config, trusted auth.Config, log *slo
 
 func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	config, log := s.config, s.log
-	if s.telemetry, err = telemetry.New(ctx, telemetry.Config{Version: version(), Tracing: telemetry.TracingRequested(os.Getenv)}); err != nil {
-		return err
-	}
-	if s.store, err = postgres.Open(ctx, postgres.Config{
-		URL: config.DatabaseURL, MaxConnections: config.MaxConnections, Tracer: s.telemetry.PostgresTracer(),
-		StatementTimeout: config.StatementTimeout, LockTimeout: config.LockTimeout,
-		NewlyUnreadMaxMembers: config.NewlyUnreadMaxMembers,
-	}); err != nil {
-		return err
-	}
-	s.telemetry.ObservePool("primary", func() telemetry.PoolStat { return s.store.Stat() })
-	if s.redis, err = redis.Open(config.RedisURL); err != nil {
-		return err
-	}
-	if err := s.redis.Instrument(s.telemetry.TraceRedis); err != nil {
+	if err := s.openParts(ctx, config.processConfig, config.SyncMaxGap, live.Config{ReconcileEvery: config.ReconcileEvery}); err != nil {
 		return err
 	}
 	if s.verifier, err = auth.NewVerifier(trusted); err != nil { //nolint:contextcheck // it ends with close, not with ctx
 		return err
+	}
+	if s.presence != nil {
+		s.tracker = presence.NewTracker(presence.Config{Store: s.presence, Logger: log})
+		observeTracker(s.telemetry.Registry(), s.tracker)
 	}
 	limiter, err := ratelimit.New(config.mutationLimit(), redis.NewRateLimits(s.redis), log)
 	if err != nil {
@@ -113,18 +94,8 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 	if s.people, err = person.NewDirectory(s.store); err != nil {
 		return err
 	}
-	copies := redis.NewNewlyUnread(s.redis)
-	past := delivery.New(s.store, readstate.New(s.store, nil), config.SyncMaxGap)
-	s.newlyUnread = newlyunread.New(newlyunread.Config{Store: s.store, Projection: copies, Logger: log})
-	s.hub = live.NewHub(s.store, past, redis.NewBroker(s.redis, redis.BrokerConfig{Logger: log}), live.Config{
-		ReconcileEvery: config.ReconcileEvery, NewlyUnread: s.newlyUnread, Receipts: receipt.New(s.store, nil), Logger: log,
-	})
-	s.newlyUnread.Announcer = s.hub // each needs the other
-	if s.worker, err = s.newWorker(copies); err != nil {
-		return err
-	}
 	s.sampler = verify.NewSampler(verify.SamplerConfig{
-		Store: s.store, Projections: newlyunread.Audit{Store: s.store, Projection: copies}, Every: config.VerifyEvery, Sample: config.VerifySample, Logger: log,
+		Store: s.store, Projections: newlyunread.Audit{Store: s.store, Projection: s.copies}, Every: config.VerifyEvery, Sample: config.VerifySample, Logger: log,
 	})
 	s.readStates = readstate.New(s.store, s.hub)
 	s.channels = channel.NewChannels(s.store, s.readStates, sending{s.hub, s.worker})
@@ -151,22 +122,19 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 		Extensions:      s.telemetry.GraphQL(),
 		Welcome:         s.people.Welcome,
 	}
-	if s.presence != nil {
-		api.Presence = s.presence
+	if s.tracker != nil {
+		api.Presence = s.tracker
 	}
 	if err := api.Validate(); err != nil {
 		return err
 	}
 	s.api = graph.NewHandler(api)
-	observeLive(s.telemetry.Registry(), s.hub, s.api)
-	observeWorker(s.telemetry.Registry(), s.worker, s.newlyUnread)
+	observeSockets(s.telemetry.Registry(), s.api)
 	observeSampler(s.telemetry.Registry(), s.sampler)
 	mux := http.NewServeMux()
 	mux.Handle("/graphql", s.verifier.Middleware(s.api))
 	mux.Handle("GET /me", s.verifier.Middleware(http.HandlerFunc(s.me)))
-	mux.HandleFunc("GET /healthz", s.healthz)
-	mux.HandleFunc("GET /readyz", s.readyz)
-	mux.Handle("GET /metrics", s.telemetry.Metrics())
+	s.handleProbes(mux)
 	mux.Handle("GET /web/", web.Assets())
 	if config.Inspector {
 		mux.Handle("GET /inspect", web.Inspector(config.inspector))
@@ -232,7 +200,7 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
 	defer endLiving()
 	background.Go(func() { s.live(living) })
-	if s.presence != nil {
+	if s.tracker != nil {
 		background.Go(func() { s.trackPresence(living) })
 	}
 	if !s.config.WithoutWorker {
@@ -298,24 +266,7 @@ func (s *server) close(ctx context.Context) {
 	if s.verifier != nil {
 		s.verifier.Close()
 	}
-	for _, client := range []*redis.Client{s.redis, s.replica} {
-		if client == nil {
-			continue
-		}
-		if err := client.Close(); err != nil {
-			s.log.Warn("close Redis", "error", err)
-		}
-	}
-	if s.store != nil {
-		s.store.Close()
-	}
-	if s.telemetry != nil {
-		ctx, cancel := context.WithTimeout(ctx, tracesTimeout)
-		defer cancel()
-		if err := s.telemetry.Shutdown(ctx); err != nil {
-			s.log.Warn("send the last traces", "error", err)
-		}
-	}
+	s.closeParts(ctx)
 }
 
 // trusted says whose tokens the server takes.

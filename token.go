@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"tidemark/internal/auth"
+	"tidemark/internal/embedded"
 	"tidemark/internal/id"
 	"tidemark/internal/person"
 )
@@ -26,7 +28,10 @@ func (c *tokenCommand) Run() error {
 	if err != nil {
 		return errors.New("--user must be the decimal form of a positive 64-bit integer")
 	}
-	signing, err := c.signing(c.DataDir)
+	signing, err := c.signing(c.DataDir, embedded.KeptSecret)
+	if errors.Is(err, fs.ErrNotExist) {
+		return errors.New("no secret to sign with: give the server's as TIDEMARK_JWT_SECRET, or --data-dir where tidemark dev has made one")
+	}
 	if err != nil {
 		return err
 	}

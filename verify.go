@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidemark/internal/embedded"
 	"tidemark/internal/newlyunread"
 	"tidemark/internal/postgres"
 	"tidemark/internal/redis"
@@ -25,7 +23,7 @@ const (
 )
 
 type verifyCommand struct {
-	place `embed:""`
+	localPlace `embed:""`
 
 	Sample int  `default:"0" help:"Verify so many people, drawn at random, and all of the channels that they are in. 0: everybody."`
 	Repair bool `env:"-" help:"Put right what is found, from the messages, and print it. A channel is held up for as long as its messages take to be counted. Open screens follow within --reconcile-every."`
@@ -35,61 +33,64 @@ type verifyCommand struct {
 // Help is printed by --help.
 func (*verifyCommand) Help() string {
 	return "Prints a line for each row that is not what the messages say, and one that sums up. The exit code is 1 where there " +
-		"is such a row, also with --repair, which found it: verify once more to see that nothing is left. May run beside the servers. " +
-		"Where a database is named and no Redis, copies of who is newly unread are not looked at."
+		"is such a row, also with --repair, which found it: verify once more to see that nothing is left. It is 2 where it could not " +
+		"be verified, for want of a database for instance. May run beside the servers. " +
+		"Where a database is named and no Redis, copies of who is newly unread are not looked at, and the last line says so."
 }
 
+// unverified says why badges could not be verified. It ends the program with 2, for 1 is drift.
+type unverified struct{ error }
+
+// ExitCode is what the program ends with.
+func (unverified) ExitCode() int { return 2 }
+
+// Unwrap returns the reason.
+func (u unverified) Unwrap() error { return u.error }
+
 // Run compares what badges are made from with the messages, prints what drifted, and fails where something did.
-func (c *verifyCommand) Run(ctx context.Context) (err error) {
-	url, redisURL, release, err := c.engines(ctx)
-	if err != nil {
-		return err
-	}
-	defer closing(release, &err)
-	store, err := postgres.Open(ctx, postgres.Config{
-		URL: url, MaxConnections: 1, StatementTimeout: verifyTimeout, LockTimeout: repairLockTimeout,
-	})
-	if err != nil {
-		return err
-	}
-	defer store.Close()
-	var copies verify.Projections
-	if redisURL != "" {
-		client, err := redis.Open(redisURL)
-		if err != nil {
-			return err
-		}
-		defer closing(client.Close, &err)
-		copies = newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)}
-	}
-	report, err := verify.Run(ctx, verify.Config{
-		Store: store, Projections: copies, Sample: c.Sample, Repair: c.Repair, Progress: progressTo(c.Quiet),
-	})
+func (c *verifyCommand) Run(ctx context.Context) error {
+	report, err := c.verify(ctx)
 	for _, line := range report.Lines { // also those that were found before it failed
 		fmt.Println(line)
 	}
 	if err != nil {
-		return err
+		return unverified{err}
 	}
-	fmt.Println(report)
+	if c.DatabaseURL != "" && c.RedisURL == "" {
+		fmt.Printf("%s; copies not looked at: no --redis-url\n", report)
+	} else {
+		fmt.Println(report)
+	}
 	if report.Drifted > 0 {
 		return verify.ErrDrift
 	}
 	return nil
 }
 
-// engines returns where Postgres is, and Redis. Where the one is given and the other is not, copies are not looked at.
-func (c *verifyCommand) engines(ctx context.Context) (databaseURL, redisURL string, release func() error, err error) {
-	if c.DatabaseURL != "" && c.RedisURL == "" {
-		return c.DatabaseURL, "", func() error { return nil }, nil
+func (c *verifyCommand) verify(ctx context.Context) (report verify.Report, err error) {
+	url, redisURL, err := c.existing(ctx)
+	if err != nil {
+		return report, err
 	}
-	engines, err := embedded.Open(ctx, embedded.Config{
-		DataDir: c.DataDir, PostgresURL: c.DatabaseURL, RedisURL: c.RedisURL, Logger: slog.New(slog.DiscardHandler),
+	store, err := postgres.Open(ctx, postgres.Config{
+		URL: url, MaxConnections: 1, StatementTimeout: verifyTimeout, LockTimeout: repairLockTimeout,
 	})
 	if err != nil {
-		return "", "", nil, err
+		return report, err
 	}
-	return engines.PostgresURL(), engines.RedisURL(), engines.Close, nil
+	defer store.Close()
+	var copies verify.Projections
+	if redisURL != "" {
+		client, err := redis.Open(redisURL)
+		if err != nil {
+			return report, err
+		}
+		defer closing(client.Close, &err)
+		copies = newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)}
+	}
+	return verify.Run(ctx, verify.Config{
+		Store: store, Projections: copies, Sample: c.Sample, Repair: c.Repair, Progress: progressTo(c.Quiet),
+	})
 }
 
 // progressTo says where a command's progress is shown.

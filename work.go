@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidemark/internal/channel"
+	"tidemark/internal/delivery"
 	"tidemark/internal/live"
 	"tidemark/internal/newlyunread"
-	"tidemark/internal/presence"
 	"tidemark/internal/readstate"
-	"tidemark/internal/redis"
 )
 
 // sending wakes the worker of the process that sends, so that what follows from a message is there at once.
@@ -26,35 +30,6 @@ var _ channel.Announcer = sending{}
 func (s sending) MessageSent(message channel.Message, badge readstate.Badge) {
 	s.Hub.MessageSent(message, badge)
 	s.worker.Wake()
-}
-
-// work does what follows from messages until ctx ends.
-func (s *server) work(ctx context.Context) {
-	if err := s.worker.Run(ctx); err != nil {
-		s.log.Error("the worker has ended", "error", err)
-	}
-}
-
-// newWorker returns a worker that keeps copies right.
-func (s *server) newWorker(copies newlyunread.Projection) (*newlyunread.Worker, error) {
-	config := newlyunread.WorkerConfig{
-		Queue: s.store, Projection: copies, Recency: s.config.NewlyUnreadRecency, Uncoalesced: !s.config.NewlyUnreadCoalesce,
-		Announcer: s.hub, Logger: s.log,
-	}
-	if s.config.RedisReplicaURL != "" {
-		var err error
-		if s.replica, err = redis.Open(s.config.RedisReplicaURL); err != nil {
-			return nil, fmt.Errorf("--redis-replica-url: %w", err)
-		}
-		config.Check = redis.NewNewlyUnreadCheck(s.redis, s.replica)
-	}
-	if s.config.NewlyUnreadWhen == whenOffline {
-		kept := redis.NewPresence(s.redis)
-		reader := presence.NewReader(kept, s.log)
-		s.presence, config.Presence = presence.NewTracker(presence.Config{Store: kept, Logger: s.log}), reader
-		observePresence(s.telemetry.Registry(), s.presence, reader)
-	}
-	return newlyunread.NewWorker(config), nil
 }
 
 // observeWorker adds what the worker does, and how reads are answered, to the metrics.
@@ -84,10 +59,10 @@ func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker, re
 }
 
 type workCommand struct {
-	config `embed:""`
+	processConfig `embed:""`
 }
 
-// Run does what follows from messages until the context ends, and serves nothing.
+// Run does what follows from messages until the context ends, and serves nothing but its health and its metrics.
 func (c *workCommand) Run(ctx context.Context) error {
 	if err := c.missing(); err != nil {
 		return err
@@ -96,20 +71,52 @@ func (c *workCommand) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	server, err := newServer(ctx, c.config, c.trusted(log), log)
+	if err := c.checkSchema(ctx, log); err != nil {
+		return err
+	}
+	listener, err := c.listener(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.close(context.WithoutCancel(ctx))
-	log.Info("working", "version", version())
+	defer listener.Close()
+	p := process{log: log}
+	defer p.closeParts(context.WithoutCancel(ctx))
+	if err := p.openParts(ctx, c.processConfig, delivery.DefaultMaxGap, live.Config{}); err != nil {
+		return err
+	}
+	log.Info("working", "address", listener.Addr().String(), "version", version())
+	return p.workAndTell(ctx, listener)
+}
+
+// workAndTell works until ctx ends, and meanwhile tells on the listener how it is.
+func (p *process) workAndTell(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	p.handleProbes(mux)
+	probes := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      readTimeout + writeGrace,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	var told error
+	var background sync.WaitGroup
+	background.Go(func() {
+		defer stop() // a worker that nobody can look at is to be started again
+		if err := probes.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			told = fmt.Errorf("serve: %w", err)
+		}
+	})
+	// What the last batch announces is still published.
 	living, endLiving := context.WithCancel(context.WithoutCancel(ctx))
-	lived := make(chan struct{})
-	go func() {
-		defer close(lived)
-		server.live(living)
-	}()
-	server.work(ctx)
+	background.Go(func() { p.live(living) })
+	p.work(working)
 	endLiving()
-	<-lived
-	return nil
+	_ = probes.Close() // nobody is waited for
+	background.Wait()
+	return told
 }

@@ -111,6 +111,17 @@ func TestChannelIDsAreTheProducts(t *testing.T) {
 	expect(t, "and of whoever was refused", len(s.as(3).overview().Nodes), 0)
 }
 
+// A product that makes a direct channel under its own id is answered with the one that the two have already.
+func TestDirectChannelKeepsItsFirstID(t *testing.T) {
+	t.Parallel()
+	s := serve(t)
+	const create = `mutation ($id: ID, $members: [ID!]!) { createChannel(input: {id: $id, kind: DIRECT, memberIds: $members}) { id } }`
+	type made struct{ CreateChannel struct{ ID string } }
+	first := ask[made](s.as(2), create, vars{"members": []id.User{3}}).CreateChannel.ID
+	again := ask[made](s.backend(), create, vars{"id": "9001", "members": []id.User{2, 3}}).CreateChannel.ID
+	expect(t, "the channel of the two", again, first)
+}
+
 func TestTwoPeopleHaveOneDirectChannel(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

@@ -25,7 +25,12 @@ func TestServeNamesWhatIsMissing(t *testing.T) {
 			expect(t, "whether "+name+" is named where "+missing+" is missing", strings.Contains(stderr, name), name == missing)
 		}
 	}
-	_, _, stderr := run(t, nil, "serve")
+	code, _, stderr := run(t, []string{"DATABASE_URL=" + settings["DATABASE_URL"]}, "work")
+	expect(t, "the exit code of work", code, 1)
+	if !strings.Contains(stderr, "REDIS_URL") || strings.Contains(stderr, "SECRET") {
+		t.Errorf("without Redis, work says %s", stderr)
+	}
+	_, _, stderr = run(t, nil, "serve")
 	for name := range settings {
 		if !strings.Contains(stderr, name) {
 			t.Errorf("%s is not named where all are missing: %s", name, stderr)
@@ -42,7 +47,7 @@ func TestAddressInUse(t *testing.T) {
 	defer taken.Close()
 	address := taken.Addr().String()
 	dir := filepath.Join(t.TempDir(), "data")
-	for _, command := range []string{"serve", "dev"} {
+	for _, command := range []string{"serve", "work", "dev"} {
 		code, _, stderr := run(t, append(newEngines(t).settings(), "TIDEMARK_DATA_DIR="+dir), command, "--listen", address)
 		expect(t, "the exit code", code, 1)
 		if !strings.Contains(stderr, address) || !strings.Contains(stderr, "address already in use") || !strings.Contains(stderr, "--listen") {
@@ -114,6 +119,19 @@ func TestTokenIsAllThatIsPrinted(t *testing.T) {
 	}
 }
 
+// A token that no server takes helps nobody: where there is no secret, none is made.
+func TestTokenNeedsASecret(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	code, stdout, stderr := run(t, []string{"TIDEMARK_DATA_DIR=" + dir}, "token", "--user", "1")
+	expect(t, "the exit code", code, 1)
+	expect(t, "what is printed", stdout, "")
+	if !strings.Contains(stderr, "TIDEMARK_JWT_SECRET") || !strings.Contains(stderr, "--data-dir") {
+		t.Errorf("it says %s", stderr)
+	}
+	untouched(t, dir)
+}
+
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := run(t, nil, "version")
@@ -137,7 +155,7 @@ func TestUnknownCommandFails(t *testing.T) {
 // refuse what it cannot be.
 func TestEveryFlagIsAVariable(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"dev", "serve", "migrate", "token", "replay", "version"} {
+	for _, command := range []string{"dev", "serve", "work", "migrate", "token", "replay", "explain", "version"} {
 		code, help, _ := run(t, nil, command, "--help")
 		expect(t, "the exit code of --help", code, 0)
 		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--(?:\[no-])?([a-z-]+)(=DIR|=URL|=SECRET|=ISS|=AUD|=ORIGIN|=STRING|=":8080"|="127)?`).FindAllStringSubmatch(help, -1) {

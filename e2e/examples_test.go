@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -96,6 +97,33 @@ func TestReadReceiptsExample(t *testing.T) {
 	example := runNode(t, "../examples/read-receipts", "read-receipts.mjs", "--url", s.url, "--data-dir", dir, "--members", "1500", "--readers", "400")
 	if said := strings.Join(example.ends(), "\n"); !strings.Contains(said, "brute force agree") {
 		t.Errorf("it says\n%s", said)
+	}
+	s.stop()
+}
+
+// TestExamplesWithoutTheirServer has the examples say what is wrong where nobody answers, and where another server does.
+func TestExamplesWithoutTheirServer(t *testing.T) {
+	t.Parallel()
+	dir := dataDir(t)
+	s := dev(t, dir, "TIDEMARK_DEMO=false")
+	other := serve(t)
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, example := range [][]string{
+		{"newly-unread/newly-unread.mjs", "--program", path},
+		{"read-receipts/read-receipts.mjs"},
+		{"two-devices/two-devices.mjs", "--program", path},
+	} {
+		for url, says := range map[string]string{"http://127.0.0.1:1": "nobody answers", other.url: "token"} {
+			node := exec.CommandContext(t.Context(), "node", append(example, "--url", url, "--data-dir", dir)...)
+			node.Dir = "../examples"
+			out, err := node.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), says) || !strings.Contains(string(out), "is make run going at "+url+"?") {
+				t.Errorf("%v at %s ends with %v and says\n%s", example, url, err, out)
+			}
+		}
 	}
 	s.stop()
 }

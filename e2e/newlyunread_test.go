@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -350,9 +351,13 @@ func TestWorkersTakeOver(t *testing.T) {
 	s := e.serve(t, "TIDEMARK_WITHOUT_WORKER=true")
 	channel := s.group(1, 2)
 	s.as(2).send(channel, "hello")
-	one := start(t, e.settings(), "work")
-	one.says(`"msg":"(working)"`)
+	one := start(t, e.settings("TIDEMARK_JWT_SECRET="), "work") // it takes no tokens
+	worker := server{process: one, url: "http://" + one.says(`"msg":"working","address":"([^"]+)"`), http: newHTTPClient(t)}
 	s.as(1).writtenBy(2)
+	expect(t, "the worker's health", worker.bearing("").get("/healthz").status, http.StatusOK)
+	eventually(t, "the worker is ready", func() bool { return strings.Contains(worker.bearing("").get("/readyz").body, `"status":"ready"`) })
+	expect(t, "what it has stored", worker.metric("tidemark_newly_unread_stored_total"), 1)
+	expect(t, "GraphQL", worker.bearing("").get("/graphql").status, http.StatusNotFound)
 	two := start(t, e.settings(), "work")
 	two.says(`"msg":"(working)"`)
 	within(t, 15*time.Second, "they share", func() bool {

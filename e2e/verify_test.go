@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func TestVerifyFindsDrift(t *testing.T) {
 	}
 	code, out := verify()
 	expect(t, "the exit code", code, 0)
-	expect(t, "what it prints", out, "3 people in 1 channels, 0 drifted, 0 repaired\n")
+	expect(t, "what it prints", out, "3 people in 1 channels, 0 drifted, 0 repaired; copies not looked at: no --redis-url\n")
 	code, _ = verify("--sample", "5")
 	expect(t, "the exit code of a sample", code, 0)
 
@@ -40,12 +41,12 @@ func TestVerifyFindsDrift(t *testing.T) {
 	code, out = verify("--repair")
 	expect(t, "the exit code of a repair", code, 1)
 	repaired := "repaired channel " + channel + ": last_deleted_seq 0, counted 2\n"
-	if !strings.Contains(out, repaired) || !strings.HasSuffix(out, "3 people in 1 channels, 3 drifted, 1 repaired\n") {
+	if !strings.Contains(out, repaired) || !strings.HasSuffix(out, "3 people in 1 channels, 3 drifted, 1 repaired; copies not looked at: no --redis-url\n") {
 		t.Errorf("a repair prints\n%s", out)
 	}
 	code, out = verify()
 	expect(t, "the exit code after a repair", code, 0)
-	expect(t, "what it prints after a repair", out, "3 people in 1 channels, 0 drifted, 0 repaired\n")
+	expect(t, "what it prints after a repair", out, "3 people in 1 channels, 0 drifted, 0 repaired; copies not looked at: no --redis-url\n")
 }
 
 func TestServersVerifyASample(t *testing.T) {
@@ -68,6 +69,45 @@ func TestServersVerifyASample(t *testing.T) {
 	}
 	eventually(t, "drift is found", func() bool { return !says(`tidemark_verify_drift_total{kind="badge"} 0`)() })
 	s.says(`"msg":"a badge is not what the messages say","drift":"(person 1 in channel ` + channel + `: unread 6, counted 5)"`)
+}
+
+// Commands that look at what there is start no engine to find it empty, and say what they lack.
+func TestVerifyNeedsADatabase(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	bare := newEngines(t)
+	_, name := named(t, bare.database)
+	administer(t, bare.database, "DROP DATABASE "+name, "CREATE DATABASE "+name+" TEMPLATE template0")
+	for _, command := range []struct {
+		code int
+		args []string
+	}{
+		{2, []string{"verify"}},
+		{1, []string{"rebuild", "newly-unread"}},
+		{1, []string{"explain", "--user", "1", "--channel", "1"}},
+	} {
+		for says, settings := range map[string][]string{
+			"no database: set DATABASE_URL, or --data-dir where tidemark dev runs": {"TIDEMARK_DATA_DIR=" + dir},
+			"run tidemark migrate first": {"DATABASE_URL=" + bare.database, "REDIS_URL=" + bare.redis.URL()},
+		} {
+			code, stdout, stderr := run(t, settings, command.args...)
+			expect(t, "the exit code", code, command.code)
+			expect(t, "what is printed", stdout, "")
+			if !strings.Contains(stderr, says) {
+				t.Errorf("%v says %s and not %q", command.args, stderr, says)
+			}
+		}
+	}
+	code, _, _ := run(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/x"}, "verify")
+	expect(t, "the exit code where Postgres is away", code, 2)
+	untouched(t, dir)
+
+	running := dataDir(t)
+	s := dev(t, running)
+	code, stdout, _ := run(t, []string{"TIDEMARK_DATA_DIR=" + running}, "verify", "--quiet")
+	expect(t, "the exit code beside dev", code, 0)
+	expect(t, "what it prints", stdout, "5 people in 5 channels, 0 drifted, 0 repaired\n")
+	s.stop()
 }
 
 // Copies of newly unread that say something else than Postgres are found, and made anew; so are all on demand.

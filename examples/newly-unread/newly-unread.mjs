@@ -37,16 +37,39 @@ function tokenOf(user, name) {
   return process.exit(1);
 }
 
-const request = (token, query, variables, accept) =>
-  fetch(`${url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, Accept: accept },
-    body: JSON.stringify({ query, variables }),
-  });
+async function request(token, query, variables, accept) {
+  let response;
+  try {
+    response = await fetch(`${url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, Accept: accept },
+      body: JSON.stringify({ query, variables }),
+    });
+  } catch (error) {
+    throw new Error(`nobody answers: ${error.cause?.message ?? error.message}; is make run going at ${url}?`);
+  }
+  if (response.ok) return response;
+  const text = await response.text();
+  throw new Error(`the server says ${response.status}: ${messageIn(text)}; is make run going at ${url}?`);
+}
+
+// messageIn is the message of the error that a server answered with, and the answer itself where it is none of GraphQL's.
+function messageIn(text) {
+  try {
+    return JSON.parse(text).errors[0].message;
+  } catch {
+    return text.slice(0, 200).trim();
+  }
+}
+
+// refusal tells a token of another server's from all else that a server may refuse.
+function refusal({ message, extensions }) {
+  return new Error(extensions?.code === 'UNAUTHENTICATED' ? `${message}; is make run going at ${url}?` : message);
+}
 
 async function ask(token, query, variables) {
   const { data, errors } = await (await request(token, query, variables, 'application/json')).json();
-  if (errors) throw new Error(errors[0].message);
+  if (errors) throw refusal(errors[0]);
   return data;
 }
 
@@ -62,7 +85,9 @@ async function follow(token) {
     const events = text.split('\n\n');
     text = events.pop();
     for (const data of events.flatMap((event) => event.match(/^data: (.+)$/m)?.[1] ?? [])) {
-      shown = JSON.parse(data).data.newlyUnreadChanged;
+      const { data: event, errors } = JSON.parse(data);
+      if (errors) throw refusal(errors[0]);
+      shown = event.newlyUnreadChanged;
       changed();
     }
   }

@@ -45,16 +45,39 @@ function tokenOf(user, role = 'user') {
   return `${text}.${createHmac('sha256', secret).update(text).digest('base64url')}`;
 }
 
-const request = (token, query, variables, accept) =>
-  fetch(`${values.url}/graphql`, {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, Accept: accept },
-    body: JSON.stringify({ query, variables }),
-  });
+async function request(token, query, variables, accept) {
+  let response;
+  try {
+    response = await fetch(`${values.url}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}`, Accept: accept },
+      body: JSON.stringify({ query, variables }),
+    });
+  } catch (error) {
+    throw new Error(`nobody answers: ${error.cause?.message ?? error.message}; is make run going at ${values.url}?`);
+  }
+  if (response.ok) return response;
+  const text = await response.text();
+  throw new Error(`the server says ${response.status}: ${messageIn(text)}; is make run going at ${values.url}?`);
+}
+
+// messageIn is the message of the error that a server answered with, and the answer itself where it is none of GraphQL's.
+function messageIn(text) {
+  try {
+    return JSON.parse(text).errors[0].message;
+  } catch {
+    return text.slice(0, 200).trim();
+  }
+}
+
+// refusal tells a token of another server's from all else that a server may refuse.
+function refusal({ message, extensions }) {
+  return new Error(extensions?.code === 'UNAUTHENTICATED' ? `${message}; is make run going at ${values.url}?` : message);
+}
 
 async function ask(token, query, variables) {
   const { data, errors } = await (await request(token, query, variables, 'application/json')).json();
-  if (errors) throw new Error(errors[0].message);
+  if (errors) throw refusal(errors[0]);
   return data;
 }
 
@@ -89,7 +112,9 @@ async function follow(token, variables) {
     const parts = text.split('\n\n');
     text = parts.pop();
     for (const data of parts.flatMap((event) => event.match(/^data: (.+)$/m)?.[1] ?? [])) {
-      told = JSON.parse(data).data.receiptChanged;
+      const { data: event, errors } = JSON.parse(data);
+      if (errors) throw refusal(errors[0]);
+      told = event.receiptChanged;
       events++;
       changed();
     }

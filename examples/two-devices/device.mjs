@@ -96,10 +96,14 @@ export class Device {
       if (tries <= 1) throw error.cause ?? error;
     }
     if (response) {
-      const { data, errors } = await response.json();
-      if (!errors) return data;
-      const [{ message, extensions }] = errors;
-      if (tries <= 1 || extensions.code !== 'UNAVAILABLE') throw new Error(`${this.name}: ${message}`);
+      const { data, errors } = await response.json().catch(() => {
+        throw new Error(`${this.name}: the answer is ${response.status} and no JSON; is make run going at ${this.url}?`);
+      });
+      if (response.ok && !errors) return data;
+      const { message, extensions } = errors?.[0] ?? { message: `the server says ${response.status}` };
+      if (tries <= 1 || extensions?.code !== 'UNAVAILABLE') {
+        throw new Error(`${this.name}: ${message}${response.ok && extensions?.code !== 'UNAUTHENTICATED' ? '' : `; is make run going at ${this.url}?`}`);
+      }
     }
     await new Promise((resolve) => setTimeout(resolve, 200));
     return this.call(query, variables, tries - 1);

@@ -154,7 +154,7 @@ async function killServer() {
 
 async function story() {
   await fetch(`${url}/healthz`).catch(() => {
-    throw new Error(`Nobody answers on ${url}. Start a server: make run`);
+    throw new Error(`nobody answers; is make run going at ${url}?`);
   });
   columns('', 'unread in a channel of Ada and Ben', ['phone', 'laptop', 'Ben'], 'all right');
   columns('', '', ['(Ada)', '(Ada)', ''], 'after');

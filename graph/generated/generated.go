@@ -383,8 +383,9 @@ type Mutation {
   """
   Sends a message of at most 20,000 characters, and marks the sender read up to it. Give a clientMessageId (at most
   128 characters, the sender's own for this channel): a retry then answers with the first message instead of sending
-  another; with another body it is CONFLICT, unless the first was deleted, which is then the answer. mentions names at most 50 people; for who is not in the channel it
-  does nothing. mentionsEveryone names all members.
+  another; with another body it is CONFLICT, unless the first was deleted, which is then the answer. mentions names at
+  most 50 people; for who is not in the channel it does nothing. mentionsEveryone names all members. A service is in no
+  channel, so a send of its own is NOT_FOUND: it sends with a token of the message's sender.
   """
   sendMessage(channelId: ID!, body: String!, clientMessageId: ID, mentions: [ID!], mentionsEveryone: Boolean! = false): SendMessageResult!
 
@@ -395,8 +396,10 @@ type Mutation {
   deleteMessage(channelId: ID!, seq: Seq!): Message!
 
   """
-  Makes a channel with the viewer and the people named in it (a service is in no channel itself). An id of another
-  channel is CONFLICT. A DIRECT channel names the other person and has no name; made again, it is the one there is.
+  Makes a channel with the viewer and the people named in it (a service is in no channel itself). Give an id of your own
+  and a retry does not make another: CONFLICT then means that the id is in use, by the channel of the first try where your
+  ids are unique. A DIRECT channel names the other person, for a service both, and has no name; made again, it is the one
+  there is. The id in the answer is the one to keep, whatever the call said: the two may have had a channel already.
   """
   createChannel(input: CreateChannelInput!): Channel!
 
@@ -987,7 +990,7 @@ input CreateChannelInput {
   kind: ChannelKind!
   "Of a GROUP, at most 200 characters. A DIRECT channel has none."
   name: String
-  "At most 1,000 people; of a DIRECT channel, the other one."
+  "At most 1,000 people; of a DIRECT channel, the other one, or where a service makes it, both."
   memberIds: [ID!]!
 }
 `, BuiltIn: false},

@@ -19,6 +19,9 @@ const (
 	ownerPoll = 20 * time.Millisecond
 )
 
+// ErrNotRunning says that no process runs engines in the data directory.
+var ErrNotRunning = errors.New("no engines run in the data directory")
+
 // Config says which engines to use. The zero Config runs both of them in the default data directory.
 type Config struct {
 	// DataDir is where the engines keep what is theirs. Empty means DefaultDataDir.
@@ -63,6 +66,30 @@ func Open(ctx context.Context, config Config) (*Engines, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	return config.ownOrAttach(ctx)
+}
+
+// Running returns the engines that are given and, in place of those that are not, the ones that another process has
+// running in the data directory. It starts nothing and makes no directory: where nobody does, it is ErrNotRunning.
+func Running(config Config) (*Engines, error) {
+	if config.Logger == nil {
+		config.Logger = slog.Default()
+	}
+	if config.PostgresURL != "" && config.RedisURL != "" {
+		return &Engines{postgresURL: config.PostgresURL, redisURL: config.RedisURL}, nil
+	}
+	dir, err := resolveDataDir(config.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	config.DataDir = dir
+	current, err := liveRecord(dir)
+	if err != nil {
+		return nil, err
+	}
+	if current == nil {
+		return nil, fmt.Errorf("%w %s", ErrNotRunning, dir)
+	}
+	return config.attach(*current)
 }
 
 // PostgresURL is where to connect to Postgres, database included.
@@ -147,16 +174,21 @@ func DefaultDataDir() (string, error) {
 	return filepath.Join(home, ".local", "share", "tidemark"), nil
 }
 
-// makeDataDir makes the directory where there is none, and returns its absolute path. Root's engines are not root, and
-// must be able to pass through it.
-func makeDataDir(dir string) (string, error) {
+// resolveDataDir returns the absolute path of the directory, whether there is one or not.
+func resolveDataDir(dir string) (string, error) {
 	if dir == "" {
 		var err error
 		if dir, err = DefaultDataDir(); err != nil {
 			return "", err
 		}
 	}
-	dir, err := filepath.Abs(dir)
+	return filepath.Abs(dir)
+}
+
+// makeDataDir makes the directory where there is none, and returns its absolute path. Root's engines are not root, and
+// must be able to pass through it.
+func makeDataDir(dir string) (string, error) {
+	dir, err := resolveDataDir(dir)
 	if err != nil {
 		return "", err
 	}

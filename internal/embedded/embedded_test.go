@@ -286,6 +286,31 @@ func TestAttachToAnOwnerThatLacksAnEngine(t *testing.T) {
 	}
 }
 
+func TestRunningStartsNothing(t *testing.T) {
+	t.Parallel()
+	none := filepath.Join(dataDir(t), "none")
+	if _, err := Running(Config{DataDir: none}); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("without a directory: got error %v, want %v", err, ErrNotRunning)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a data directory was made: %v", err)
+	}
+
+	dir := dataDir(t)
+	owner := open(t, Config{DataDir: dir})
+	found, err := Running(Config{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.PostgresURL() != owner.PostgresURL() || found.RedisURL() != owner.RedisURL() {
+		t.Errorf("found %s and %s, want %s and %s", found.PostgresURL(), found.RedisURL(), owner.PostgresURL(), owner.RedisURL())
+	}
+	closeEngines(t, owner)
+	if _, err := Running(Config{DataDir: dir}); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("after the owner has ended: got error %v, want %v", err, ErrNotRunning)
+	}
+}
+
 func TestWaitForTheOwnerEndsWithTheContext(t *testing.T) {
 	t.Parallel()
 	dir := dataDir(t)

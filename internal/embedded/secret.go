@@ -26,6 +26,20 @@ func Secret(dataDir string) (string, error) {
 	return secret, nil
 }
 
+// KeptSecret returns the key that Secret made in the data directory, and makes none: where there is none yet, the error is
+// fs.ErrNotExist.
+func KeptSecret(dataDir string) (string, error) {
+	dir, err := resolveDataDir(dataDir)
+	if err != nil {
+		return "", fmt.Errorf("data directory: %w", err)
+	}
+	secret, err := readSecret(filepath.Join(dir, "jwt-secret"))
+	if err != nil {
+		return "", fmt.Errorf("token secret: %w", err)
+	}
+	return secret, nil
+}
+
 func readOrMakeSecret(dataDir string) (string, error) {
 	dir, err := makeDataDir(dataDir)
 	if err != nil {
