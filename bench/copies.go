@@ -97,7 +97,22 @@ func (c *copies) look(ctx context.Context, people []id.User) error {
 	if _, err := c.read.Get(ctx, people[0], newlyunread.DefaultFirst); err != nil { // learns which store it is
 		return err
 	}
-	before := c.read.Stats()
+	for try := 0; ; try++ {
+		away := c.read.Stats().Away
+		if err := c.lookOnce(ctx, people); err != nil {
+			return err
+		}
+		switch unanswered := c.read.Stats().Away - away; {
+		case unanswered == 0:
+			return c.allHeld(ctx, people)
+		case try == 10: // the machine did something else each time
+			return fmt.Errorf("there was no answer from Redis to %d of %d reads", unanswered, len(people))
+		}
+	}
+}
+
+// lookOnce has each of them look.
+func (c *copies) lookOnce(ctx context.Context, people []id.User) error {
 	var next atomic.Int64
 	var callers sync.WaitGroup
 	var failed [connections]error
@@ -109,12 +124,11 @@ func (c *copies) look(ctx context.Context, people []id.User) error {
 		})
 	}
 	callers.Wait()
-	if err := errors.Join(failed[:]...); err != nil {
-		return err
-	}
-	if after := c.read.Stats(); after.Away > before.Away {
-		return fmt.Errorf("there was no answer from Redis to %d of %d reads", after.Away-before.Away, len(people))
-	}
+	return errors.Join(failed[:]...)
+}
+
+// allHeld fails unless there is a copy for each of them.
+func (c *copies) allHeld(ctx context.Context, people []id.User) error {
 	held, err := c.raw.DBSize(ctx).Result()
 	if err == nil && held < int64(len(people)) {
 		err = fmt.Errorf("there are %d keys of %d people", held, len(people))
