@@ -19,7 +19,7 @@ const (
 
 	makeOwners = `
 		INSERT INTO arrival (recipient, sender, latest)
-		SELECT $1 + p, 500000 + s, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - s
+		SELECT $1 + p, 500000 + s, (extract(epoch FROM now()) * 1000000)::bigint - s
 		FROM generate_series(0, $2::bigint - 1) AS p, generate_series(1, 1 + p / $4::bigint % $3::bigint) AS s`
 )
 

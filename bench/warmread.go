@@ -28,8 +28,13 @@ const (
 	// makeIcon has so many write to one person, the first of them last.
 	makeIcon = `
 		INSERT INTO arrival (recipient, sender, latest)
-		SELECT $1, n, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - n
+		SELECT $1, n, (extract(epoch FROM now()) * 1000000)::bigint - n
 		FROM generate_series(1, $2::bigint) AS n`
+	// makeOthers has the table be of many people, as it is: with a few, Postgres reads all of it.
+	makeOthers = `
+		INSERT INTO arrival (recipient, sender, latest)
+		SELECT $1 + n % $2::bigint, n / $2::bigint, (extract(epoch FROM now()) * 1000000)::bigint - n
+		FROM generate_series(0, $3::bigint - 1) AS n`
 	removeIcons = "DELETE FROM arrival WHERE recipient >= $1"
 )
 
@@ -68,6 +73,9 @@ func warmRead(ctx context.Context, l *lab) (table []row, err error) {
 		if _, err := l.admin.Exec(ctx, makeIcon, users[i], senders); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := l.admin.Exec(ctx, makeOthers, firstOther, others, l.written/eachWrote); err != nil {
+		return nil, err
 	}
 	defer func() {
 		_, removed := l.admin.Exec(context.WithoutCancel(ctx), removeIcons, firstReceiver)

@@ -22,6 +22,8 @@ const (
 	countedPerUnit = 100
 	// audiencePrice is for a look at who of a message's audience has read it: a large group's rows, one by one.
 	audiencePrice = 100
+	// explanationPrice is for a gap whose messages are counted one by one, without a cap.
+	explanationPrice = 5000
 	// devicesPerPerson is how many devices a person is taken to have, where each is told of.
 	devicesPerPerson = 10
 )
@@ -87,6 +89,8 @@ func fieldPrice(field *ast.Field, page int, variables map[string]any) int {
 	switch field.Name {
 	case "readReceipt", "receiptChanged", "readers", "unreadMembers":
 		price += audiencePrice
+	case "explainBadge":
+		price += explanationPrice
 	case "badges", "badgeTotal", "badgeChanged", "inspection":
 		// They count in every channel of the person, whatever the page: let it be a hundred that have to be counted.
 		for limit := range caps(field.SelectionSet, variables) {

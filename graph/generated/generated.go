@@ -650,7 +650,7 @@ type BadgeExplanation {
   highWaterSeq: Seq!
   "The person has read up to here."
   lastReadSeq: Seq!
-  "The furthest that they have ever read, which is what others see of it. A markUnread leaves it."
+  "The furthest that they have ever read, which is what others see of it where both share read receipts. A markUnread leaves it."
   receiptSeq: Seq!
   "The newest message when they joined. Nothing up to it counts."
   joinedSeq: Seq!

@@ -49,7 +49,7 @@ export function ChannelView({ installation, shown, badge, attempt }: Props) {
               </p>
             )}
             <MessageView message={message} own={message.sender.id === person.id} on={on} read={message.seq <= badge.lastReadSeq} counts={counts(message)} {...{ device, attempt }} />
-            {message.seq === ownNewest && <Receipt {...{ installation, channelId, on }} seq={message.seq} />}
+            {message.seq === ownNewest && <Receipt key={`${channelId}:${message.seq}`} {...{ installation, channelId, on }} seq={message.seq} />}
           </li>
         ))}
       </ol>
