@@ -12,9 +12,20 @@ export class Refused extends Error {
   }
 }
 
-/** Whether something that failed may succeed when it is tried again. */
+/** Codes of what is refused for what it says, and so again however often it is tried. */
+const final = new Set([
+  'BAD_USER_INPUT',
+  'FORBIDDEN',
+  'NOT_FOUND',
+  'CONFLICT',
+  'QUERY_TOO_LARGE',
+  'GRAPHQL_PARSE_FAILED',
+  'GRAPHQL_VALIDATION_FAILED',
+]);
+
+/** Whether something that failed may succeed when it is tried again: with a new token, say, or once the server is mended. */
 export function passes(error: unknown): boolean {
-  return !(error instanceof Refused) || error.code === 'UNAVAILABLE' || error.code === 'RATE_LIMITED';
+  return !(error instanceof Refused) || !final.has(error.code);
 }
 
 /** Where a stream's events go. */

@@ -124,7 +124,7 @@ describe('a device', () => {
     expect(line.count('SyncChannel')).toBe(3);
   });
 
-  it('keeps a read that is made offline, and tells it with the epoch of then', async () => {
+  it.each(['UNAVAILABLE', 'INTERNAL', 'UNAUTHENTICATED'])('keeps a read that is made offline through %s, and tells it with the epoch of then', async (code) => {
     const device = new Device('laptop');
     const first = new Line({});
     device.attach(first);
@@ -138,7 +138,7 @@ describe('a device', () => {
     let away = true;
     const second = new Line({
       MarkManyRead: () => {
-        if (away) throw new Refused('temporarily unavailable', 'UNAVAILABLE');
+        if (away) throw new Refused('not now', code);
         return { markManyRead: [{ channelId: '101', outcome: 'VOID_EPOCH', badge: badge('101', 11, { readEpoch: 3 }) }] };
       },
     });
