@@ -104,7 +104,7 @@ func (s *script) tell(order any) {
 func (s *script) ends() (rest []string) {
 	s.t.Helper()
 	_ = s.stdin.Close() // it fails where the script has ended
-	overdue := time.After(2 * patience)
+	overdue := time.After(5 * patience)
 	for {
 		select {
 		case line, ok := <-s.lines:

