@@ -109,13 +109,13 @@ func (i *Inspector) Explain(ctx context.Context, viewer person.Viewer, user id.U
 // Find returns people by their number or by how their name begins, for the support role.
 func (i *Inspector) Find(ctx context.Context, viewer person.Viewer, text string, first int) ([]person.Person, error) {
 	text = strings.TrimSpace(text)
-	if err := i.enter(ctx, viewer, "find people", slog.String("search", text)); err != nil {
-		return nil, err
-	}
 	if err := fault.CheckRange("first", first, 1, MaxPage); err != nil {
 		return nil, err
 	}
 	if err := fault.CheckText("search", text, 1, person.MaxNameLength); err != nil {
+		return nil, err
+	}
+	if err := i.enter(ctx, viewer, "find people"); err != nil {
 		return nil, err
 	}
 	found, err := i.config.Store.FindPeople(ctx, text, first)
@@ -134,13 +134,13 @@ func (i *Inspector) Find(ctx context.Context, viewer person.Viewer, text string,
 
 // Inspect tells of one person, for the support role: a page of the badges after a channel, and what is shown beside them.
 func (i *Inspector) Inspect(ctx context.Context, viewer person.Viewer, user id.User, first int, after id.Channel, countTo int) (Inspection, error) {
-	if err := i.enter(ctx, viewer, "inspect a person", slog.Int64("user", int64(user))); err != nil {
-		return Inspection{}, err
-	}
 	if err := fault.CheckRange("first", first, 1, MaxPage); err != nil {
 		return Inspection{}, err
 	}
 	if err := readstate.CheckCap(countTo); err != nil {
+		return Inspection{}, err
+	}
+	if err := i.enter(ctx, viewer, "inspect a person", slog.Int64("user", int64(user))); err != nil {
 		return Inspection{}, err
 	}
 	seen, err := i.inspect(ctx, user, first, after, countTo)
