@@ -21,16 +21,11 @@ func (s *server) trackPresence(ctx context.Context) {
 
 // observeTracker adds who is connected to the metrics.
 func observeTracker(metrics prometheus.Registerer, tracker *presence.Tracker) {
-	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "tidemark_presence_people",
-		Help: "People who have a connection to this process open.",
-	}, func() float64 { return float64(tracker.People()) }))
+	gauge(metrics, "tidemark_presence_people", "People who have a connection to this process open.", tracker.People)
 }
 
 // observePresence adds how often it was not known who is connected to the metrics.
 func observePresence(metrics prometheus.Registerer, reader *presence.Reader) {
-	metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-		Name: "tidemark_presence_unknown_total",
-		Help: "Batches of messages that counted for everybody, because it could not be found out who is connected.",
-	}, func() float64 { return float64(reader.Unknown()) }))
+	counter(metrics, "tidemark_presence_unknown_total",
+		"Batches of messages that counted for everybody, because it could not be found out who is connected.", nil, reader.Unknown)
 }

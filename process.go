@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"tidemark/internal/delivery"
 	"tidemark/internal/live"
@@ -93,6 +94,19 @@ func (p *process) handleProbes(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", p.healthz)
 	mux.HandleFunc("GET /readyz", p.readyz)
 	mux.Handle("GET /metrics", p.telemetry.Metrics())
+}
+
+// webServer bounds what a client may take of a server whose calls take so long at the most.
+func (p *process) webServer(handler http.Handler, call time.Duration) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      readTimeout + call + writeGrace,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
+	}
 }
 
 // live keeps open screens right until ctx ends.

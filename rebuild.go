@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"tidemark/internal/id"
 	"tidemark/internal/newlyunread"
@@ -41,7 +39,7 @@ func (*rebuildNewlyUnread) Help() string {
 	return "May run beside the servers: what is not there is counted in Postgres, and kept, when it is read next."
 }
 
-// Run drops the projections, and says how many.
+// Run drops the copies, and says how many.
 func (c *rebuildNewlyUnread) Run(ctx context.Context) (err error) {
 	url, redisURL, err := c.existing(ctx)
 	if err != nil {
@@ -57,18 +55,13 @@ func (c *rebuildNewlyUnread) Run(ctx context.Context) (err error) {
 		return err
 	}
 	defer closing(client.Close, &err)
-	copies := newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)}
-	return c.rebuild(ctx, store, copies, os.Stdout)
-}
-
-// rebuild drops projections and prints what it dropped.
-func (c *rebuildNewlyUnread) rebuild(ctx context.Context, people verify.People, projections verify.Projections, out io.Writer) error {
 	rebuilt, err := verify.Rebuild(ctx, verify.RebuildConfig{
-		People: people, Projections: projections, User: id.User(c.User), Progress: progressTo(c.Quiet),
+		People: store, Projections: newlyunread.Audit{Store: store, Projection: redis.NewNewlyUnread(client)},
+		User: id.User(c.User), Progress: progressTo(c.Quiet),
 	})
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, rebuilt)
-	return err
+	fmt.Println(rebuilt)
+	return nil
 }

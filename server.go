@@ -153,16 +153,11 @@ func (s *server) open(ctx context.Context, trusted auth.Config) (err error) {
 
 // observe adds what the limit on mutations has done to the metrics.
 func observe(metrics prometheus.Registerer, limiter *ratelimit.Limiter) {
-	metrics.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tidemark_mutations_refused_total",
-			Help: "Mutations refused because their sender made too many.",
-		}, func() float64 { return float64(limiter.Stats().Refused) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tidemark_mutations_unshared_total",
-			Help: "Mutations whose limit this process decided alone, because Redis was away.",
-		}, func() float64 { return float64(limiter.Stats().Unshared) }),
-	)
+	counter(metrics, "tidemark_mutations_refused_total", "Mutations refused because their sender made too many.", nil,
+		func() uint64 { return limiter.Stats().Refused })
+	counter(metrics, "tidemark_mutations_unshared_total",
+		"Mutations whose limit this process decided alone, because Redis was away.", nil,
+		func() uint64 { return limiter.Stats().Unshared })
 }
 
 // run serves until ctx ends, lets what runs come to its end, and closes everything.
@@ -171,22 +166,14 @@ func (s *server) run(ctx context.Context, listener net.Listener) error {
 	// Calls outlive the signal by the drain's length; then their contexts end.
 	calls, endCalls := context.WithCancel(context.WithoutCancel(ctx))
 	defer endCalls()
-	web := &http.Server{
-		Handler:           s.handler,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + s.config.RequestTimeout + writeGrace,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
-		BaseContext:       func(net.Listener) context.Context { return calls },
-		ConnContext: func(ctx context.Context, conn net.Conn) context.Context {
-			if tcp, ok := conn.(*net.TCPConn); ok {
-				_ = tcp.SetWriteBuffer(sendBuffer) // a wish
-				giveUpAfter(tcp, s.config.PingEvery)
-			}
-			return ctx
-		},
+	web := s.webServer(s.handler, s.config.RequestTimeout)
+	web.BaseContext = func(net.Listener) context.Context { return calls }
+	web.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetWriteBuffer(sendBuffer) // a wish
+			giveUpAfter(tcp, s.config.PingEvery)
+		}
+		return ctx
 	}
 	var background sync.WaitGroup
 	defer background.Wait()

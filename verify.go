@@ -103,19 +103,13 @@ func progressTo(quiet bool) io.Writer {
 
 // observeSampler adds what the server's own sampling found to the metrics.
 func observeSampler(metrics prometheus.Registerer, sampler *verify.Sampler) {
-	counter := func(name, kind, help string, value func(verify.SamplerStats) int64) {
-		var labels prometheus.Labels
-		if kind != "" {
-			labels = prometheus.Labels{"kind": kind}
-		}
-		metrics.MustRegister(prometheus.NewCounterFunc(
-			prometheus.CounterOpts{Name: "tidemark_verify_" + name, ConstLabels: labels, Help: help},
-			func() float64 { return float64(value(sampler.Stats())) },
-		))
-	}
-	counter("people_total", "", "People drawn at random and compared with the truth.", func(s verify.SamplerStats) int64 { return s.People })
-	counter("skipped_total", "", "Badges with too many messages to count, and people that took too long.", func(s verify.SamplerStats) int64 { return s.Skipped })
+	counter(metrics, "tidemark_verify_people_total", "People drawn at random and compared with the truth.", nil,
+		func() int64 { return sampler.Stats().People })
+	counter(metrics, "tidemark_verify_skipped_total", "Badges with too many messages to count, and people that took too long.", nil,
+		func() int64 { return sampler.Stats().Skipped })
 	const drift = "What was found to be something else than the truth, each time that it was found."
-	counter("drift_total", "badge", drift, func(s verify.SamplerStats) int64 { return s.Badges })
-	counter("drift_total", "newly_unread", drift, func(s verify.SamplerStats) int64 { return s.NewlyUnread })
+	counter(metrics, "tidemark_verify_drift_total", drift, prometheus.Labels{"kind": "badge"},
+		func() int64 { return sampler.Stats().Badges })
+	counter(metrics, "tidemark_verify_drift_total", drift, prometheus.Labels{"kind": "newly_unread"},
+		func() int64 { return sampler.Stats().NewlyUnread })
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -34,27 +33,25 @@ func (s sending) MessageSent(message channel.Message, badge readstate.Badge) {
 
 // observeWorker adds what the worker does, and how reads are answered, to the metrics.
 func observeWorker(metrics prometheus.Registerer, worker *newlyunread.Worker, read *newlyunread.NewlyUnread) {
-	counter := func(name, help string, value func(newlyunread.WorkerStats) int64) {
-		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "tidemark_newly_unread_" + name, Help: help},
-			func() float64 { return float64(value(worker.Stats())) }))
+	worked := func(name, help string, value func(newlyunread.WorkerStats) int64) {
+		counter(metrics, "tidemark_newly_unread_"+name, help, nil, func() int64 { return value(worker.Stats()) })
 	}
-	counter("relayed_total", "Messages of which it was found out to whom they count.", func(s newlyunread.WorkerStats) int64 { return s.Relayed })
-	counter("stored_total", "Events that were stored: a message and a person to whom it counts each.", func(s newlyunread.WorkerStats) int64 { return s.Stored })
-	counter("parked_total", "Rows set aside because they could not be stored.", func(s newlyunread.WorkerStats) int64 { return s.Parked })
-	counter("coalesced_total", "Events not written to Redis because one of the same sender came after them in their batch.", func(s newlyunread.WorkerStats) int64 { return s.Coalesced })
-	counter("redundant_total", "Events not written to Redis because the replica showed that they would change nothing.", func(s newlyunread.WorkerStats) int64 { return s.Redundant })
-	counter("unsure_total", "Batches written whole because the replica was late, or away.", func(s newlyunread.WorkerStats) int64 { return s.Unsure })
-	counter("applied_total", "Writes to Redis, each of one person's changes in a batch.", func(s newlyunread.WorkerStats) int64 { return s.Applied })
-	counter("generations_total", "How often all copies of a partition were made old, because one may have lacked something.", func(s newlyunread.WorkerStats) int64 { return s.Generations })
+	worked("relayed_total", "Messages of which it was found out to whom they count.", func(s newlyunread.WorkerStats) int64 { return s.Relayed })
+	worked("stored_total", "Events that were stored: a message and a person to whom it counts each.", func(s newlyunread.WorkerStats) int64 { return s.Stored })
+	worked("parked_total", "Rows set aside because they could not be stored.", func(s newlyunread.WorkerStats) int64 { return s.Parked })
+	worked("coalesced_total", "Events not written to Redis because one of the same sender came after them in their batch.", func(s newlyunread.WorkerStats) int64 { return s.Coalesced })
+	worked("redundant_total", "Events not written to Redis because the replica showed that they would change nothing.", func(s newlyunread.WorkerStats) int64 { return s.Redundant })
+	worked("unsure_total", "Batches written whole because the replica was late, or away.", func(s newlyunread.WorkerStats) int64 { return s.Unsure })
+	worked("applied_total", "Writes to Redis, each of one person's changes in a batch.", func(s newlyunread.WorkerStats) int64 { return s.Applied })
+	worked("generations_total", "How often all copies of a partition were made old, because one may have lacked something.", func(s newlyunread.WorkerStats) int64 { return s.Generations })
 	for kept, value := range map[string]func(newlyunread.Stats) int64{
 		"warm": func(s newlyunread.Stats) int64 { return s.Warm },
 		"cold": func(s newlyunread.Stats) int64 { return s.Cold },
 		"away": func(s newlyunread.Stats) int64 { return s.Away },
 	} {
-		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "tidemark_newly_unread_reads_total", ConstLabels: prometheus.Labels{"copy": kept},
-			Help: "Reads by the copy in Redis: warm, answered from it; cold, there was none to trust; away, Redis was. The last two were answered from Postgres.",
-		}, func() float64 { return float64(value(read.Stats())) }))
+		counter(metrics, "tidemark_newly_unread_reads_total",
+			"Reads by the copy in Redis: warm, answered from it; cold, there was none to trust; away, Redis was. The last two were answered from Postgres.",
+			prometheus.Labels{"copy": kept}, func() int64 { return value(read.Stats()) })
 	}
 }
 
@@ -92,15 +89,7 @@ func (c *workCommand) Run(ctx context.Context) error {
 func (p *process) workAndTell(ctx context.Context, listener net.Listener) error {
 	mux := http.NewServeMux()
 	p.handleProbes(mux)
-	probes := &http.Server{
-		Handler:           mux,
-		ReadHeaderTimeout: headerTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      readTimeout + writeGrace,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(p.log.Handler(), slog.LevelWarn),
-	}
+	probes := p.webServer(mux, 0)
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	var told error

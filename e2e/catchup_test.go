@@ -156,7 +156,9 @@ func TestL11RestoredStore(t *testing.T) {
 func backUp(t *testing.T, database string) (restore func()) {
 	t.Helper()
 	_, name := named(t, database)
-	administer(t, database, disconnect(name), "CREATE DATABASE "+name+"_backup TEMPLATE "+name)
+	administer(t, database, // a server comes back as soon as it may
+		"ALTER DATABASE "+name+" ALLOW_CONNECTIONS false", disconnect(name),
+		"CREATE DATABASE "+name+"_backup TEMPLATE "+name, "ALTER DATABASE "+name+" ALLOW_CONNECTIONS true")
 	return func() {
 		t.Helper()
 		administer(t, database, "DROP DATABASE "+name+" WITH (FORCE)", "ALTER DATABASE "+name+"_backup RENAME TO "+name)

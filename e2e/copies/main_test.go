@@ -241,11 +241,13 @@ func markKey(p newlyunread.Partition) string {
 // eventually waits until something holds.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !holds(); {
-		if time.Now().After(deadline) {
+	end := time.Now().Add(patience)
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for !holds() {
+		if now := <-look.C; now.After(end) {
 			t.Fatalf("after %v it is not so that %s", patience, what)
 		}
-		time.Sleep(2 * time.Millisecond) // how often to look, not how long to wait
 	}
 }
 

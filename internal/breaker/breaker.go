@@ -3,6 +3,8 @@
 package breaker
 
 import (
+	"context"
+	"log/slog"
 	"sync/atomic"
 	"time"
 )
@@ -33,4 +35,18 @@ func (b *Breaker) Worked() bool {
 // Failed notes that the part does not work. It reports whether it did before.
 func (b *Breaker) Failed() bool {
 	return b.until.Swap(int64(time.Since(b.start)+b.pause)) == 0
+}
+
+// Heard notes how a call went, and logs what is news: that the part does not work, with the error, or that it works again.
+// A call that failed when its caller's context had ended says nothing of the part.
+func (b *Breaker) Heard(ctx context.Context, err error, logger *slog.Logger, away, back string) {
+	switch {
+	case err == nil:
+		if b.Worked() {
+			logger.InfoContext(ctx, back)
+		}
+	case ctx.Err() != nil:
+	case b.Failed():
+		logger.WarnContext(ctx, away, "error", err)
+	}
 }

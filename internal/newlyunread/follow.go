@@ -78,17 +78,8 @@ func (w *Worker) needed(ctx context.Context, p Partition, changes []Change) []Ch
 	if err != nil || !sure {
 		w.unsure.Add(1)
 	}
-	switch {
-	case err == nil:
-		if w.check.Worked() {
-			w.Logger.Info("the replica tells what is redundant again")
-		}
-	case ctx.Err() != nil: // the worker ends
-		return changes
-	default:
-		if w.check.Failed() {
-			w.Logger.Warn("all is written to copies: what is redundant cannot be told", "error", err)
-		}
+	w.check.Heard(ctx, err, w.Logger, "all is written to copies: what is redundant cannot be told", "the replica tells what is redundant again")
+	if err != nil {
 		return changes
 	}
 	w.redundant.Add(int64(arrivals(changes) - arrivals(needed)))
@@ -228,13 +219,5 @@ func (w *Worker) tend(ctx context.Context) {
 
 // hear remembers whether the projection works.
 func (w *Worker) hear(ctx context.Context, err error) {
-	switch {
-	case err == nil:
-		if w.projection.Worked() {
-			w.Logger.Info("copies of newly unread are kept right again")
-		}
-	case ctx.Err() != nil: // the worker ends, or the step took too long before
-	case w.projection.Failed():
-		w.Logger.Warn("copies of newly unread are left alone until Redis is back", "error", err)
-	}
+	w.projection.Heard(ctx, err, w.Logger, "copies of newly unread are left alone until Redis is back", "copies of newly unread are kept right again")
 }

@@ -212,15 +212,7 @@ func (n *NewlyUnread) fill(ctx context.Context, user id.User, limit int) (Snapsh
 
 // heard remembers whether the projection works.
 func (n *NewlyUnread) heard(ctx context.Context, err error) {
-	switch {
-	case err == nil:
-		if n.breaker.Worked() {
-			n.Logger.InfoContext(ctx, "newly unread is read from its copies again")
-		}
-	case ctx.Err() != nil: // the caller is gone, which says nothing about it
-	case n.breaker.Failed():
-		n.Logger.WarnContext(ctx, "newly unread is read from the store alone", "error", err)
-	}
+	n.breaker.Heard(ctx, err, n.Logger, "newly unread is read from the store alone", "newly unread is read from its copies again")
 }
 
 // Stats is how reads were answered since the start, of those that a copy could answer.

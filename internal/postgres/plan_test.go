@@ -90,7 +90,9 @@ type node struct {
 	Hit   int     `json:"Shared Hit Blocks"`
 	Read  int     `json:"Shared Read Blocks"`
 	WAL   int     `json:"WAL Bytes"`
-	Plans []node
+	// HeapFetches are rows that an index-only scan had to look up in the table.
+	HeapFetches int `json:"Heap Fetches"`
+	Plans       []node
 }
 
 // explain runs a statement as a store did, and takes it back.

@@ -56,14 +56,6 @@ func (r *Reader) ask(ctx context.Context, users []id.User) ([]id.User, error) {
 	asking, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	online, err := r.store.Online(asking, users)
-	switch {
-	case err == nil:
-		if r.breaker.Worked() {
-			r.logger.InfoContext(ctx, "who is connected is known again")
-		}
-	case ctx.Err() != nil: // the caller is gone, which says nothing about the store
-	case r.breaker.Failed():
-		r.logger.WarnContext(ctx, "who is connected is not known, and everybody counts as away", "error", err)
-	}
+	r.breaker.Heard(ctx, err, r.logger, "who is connected is not known, and everybody counts as away", "who is connected is known again")
 	return online, err
 }

@@ -108,14 +108,6 @@ func (l *Limiter) ask(ctx context.Context, user id.User, cost int) (time.Duratio
 	asking, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	wait, err := l.shared.Take(asking, user, cost, l.limit)
-	switch {
-	case err == nil:
-		if l.breaker.Worked() {
-			l.logger.InfoContext(ctx, "rate limits are shared by all processes again")
-		}
-	case ctx.Err() != nil: // the caller is gone, which says nothing about the store
-	case l.breaker.Failed():
-		l.logger.WarnContext(ctx, "rate limits are held by each process alone", "error", err)
-	}
+	l.breaker.Heard(ctx, err, l.logger, "rate limits are held by each process alone", "rate limits are shared by all processes again")
 	return wait, err
 }

@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"tidemark/internal/live"
+	"tidemark/internal/wait"
 )
 
 const (
@@ -64,7 +65,7 @@ func NewBroker(c *Client, config BrokerConfig) *Broker {
 	config.ProbeWithin = cmp.Or(config.ProbeWithin, defaultProbeWithin)
 	config.Logger = cmp.Or(config.Logger, slog.Default())
 	b := &Broker{
-		rdb:    c.once(),
+		rdb:    c.single,
 		config: config,
 		probe:  live.Topic("probe:{" + rand.Text() + "}"),
 		subs:   newSubscriptions(),
@@ -82,10 +83,7 @@ func (b *Broker) Run(ctx context.Context, receiver live.Receiver) error {
 		}
 		// Not all processes at once: they lost their links together.
 		jittered := pause/2 + mathrand.N(pause/2) //nolint:gosec // when to try again is no secret
-		select {
-		case <-ctx.Done():
-		case <-time.After(jittered):
-		}
+		wait.For(ctx, jittered)
 		pause = min(2*pause, maxPause)
 	}
 	return nil

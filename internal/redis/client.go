@@ -28,6 +28,7 @@ const (
 // Client is a pool of connections to one Redis. It is safe for concurrent use.
 type Client struct {
 	rdb    *goredis.Client
+	single *goredis.Client         // the same pool, for calls that are not tried again
 	server *atomic.Pointer[string] // the id of the server that was connected to last
 }
 
@@ -69,7 +70,11 @@ func newClient(opts *goredis.Options) *Client {
 	}
 
 	goredis.SetLogger(driverLog{})
-	return &Client{rdb: goredis.NewClient(opts), server: server}
+	rdb := goredis.NewClient(opts)
+	single := rdb.WithTimeout(opts.ReadTimeout) // has options of its own
+	single.Options().WriteTimeout = opts.WriteTimeout
+	single.Options().MaxRetries = 0
+	return &Client{rdb: rdb, single: single, server: server}
 }
 
 // serverID names the running server that was connected to last, and is empty where that is not known. A server that was
@@ -91,10 +96,10 @@ func runID(info string) string {
 	return ""
 }
 
-// Instrument hands the driver's client to f, which may add hooks to it. It is for the time before the first call, and
-// before the client is given to whatever else is made with it.
+// Instrument hands each of the driver's clients to f, which may add hooks to it. It is for the time before the first call,
+// and before the client is given to whatever else is made with it.
 func (c *Client) Instrument(f func(goredis.UniversalClient) error) error {
-	return f(c.rdb)
+	return errors.Join(f(c.rdb), f(c.single))
 }
 
 // Ping returns nil where Redis answers.
@@ -103,14 +108,6 @@ func (c *Client) Ping(ctx context.Context) error {
 		return fmt.Errorf("ping redis: %w", err)
 	}
 	return nil
-}
-
-// once returns the pool for calls that are not tried again.
-func (c *Client) once() *goredis.Client {
-	rdb := c.rdb.WithTimeout(c.rdb.Options().ReadTimeout) // has options of its own
-	rdb.Options().WriteTimeout = c.rdb.Options().WriteTimeout
-	rdb.Options().MaxRetries = 0
-	return rdb
 }
 
 // Close closes all connections.

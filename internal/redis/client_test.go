@@ -119,3 +119,47 @@ func TestOpenWhileRedisIsAway(t *testing.T) {
 		t.Errorf("got %v, want the refused connection", err)
 	}
 }
+
+// hook counts the calls that pass it.
+type hook struct{ calls *int }
+
+func (hook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (h hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		*h.calls++
+		return next(ctx, cmd)
+	}
+}
+
+func (h hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		*h.calls++
+		return next(ctx, cmds)
+	}
+}
+
+// Whatever is made with an instrumented client is instrumented, be it tried again or not.
+func TestInstrumentReachesAll(t *testing.T) {
+	t.Parallel()
+	client := openClient(t, redistest.New(t).URL())
+	var calls int
+	if err := client.Instrument(func(rdb goredis.UniversalClient) error {
+		rdb.AddHook(hook{&calls})
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func() error{
+		"tried again": func() error { return client.Ping(t.Context()) },
+		"tried once": func() error {
+			_, _, err := redis.NewNewlyUnread(client).Read(t.Context(), "a store", 1, 10)
+			return err
+		},
+	} {
+		before := calls
+		if err := call(); err != nil || calls == before {
+			t.Errorf("%s: %v, and %d calls pass the hook", name, err, calls-before)
+		}
+	}
+}

@@ -48,7 +48,7 @@ type NewlyUnread struct {
 // NewNewlyUnread returns the copies that are kept behind c.
 func NewNewlyUnread(c *Client) *NewlyUnread {
 	return &NewlyUnread{
-		client: c, rdb: c.once(),
+		client: c, rdb: c.single,
 		finish: goredis.NewScript(finishScript), apply: goredis.NewScript(applyScript), mark: goredis.NewScript(markScript),
 	}
 }

@@ -34,7 +34,7 @@ type NewlyUnreadCheck struct {
 
 // NewNewlyUnreadCheck returns what is asked of a replica of primary.
 func NewNewlyUnreadCheck(primary, replica *Client) *NewlyUnreadCheck {
-	return &NewlyUnreadCheck{primary: primary.once(), replica: replica.once()}
+	return &NewlyUnreadCheck{primary: primary.single, replica: replica.single}
 }
 
 // Redundant implements newlyunread.Check.
